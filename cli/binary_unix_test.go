@@ -21,7 +21,6 @@ import (
 	"github.com/runnel-go/runnel/internal/test/redistest"
 )
 
-// binaries builds the programs of these tests once.
 var binaries = sync.OnceValues(func() (string, error) {
 	dir, err := os.MkdirTemp("", "runnel-cli-test-")
 	if err != nil {
@@ -72,7 +71,7 @@ func startProcess(t *testing.T, env []string, name string, args ...string) *proc
 	return p
 }
 
-// await waits for a line on stderr and returns what its groups match.
+// await waits for a line on stderr and returns its groups.
 func (p *process) await(pattern string) []string {
 	p.t.Helper()
 	re := regexp.MustCompile(pattern)
@@ -96,7 +95,7 @@ func (p *process) signal(sig os.Signal) {
 	}
 }
 
-// want waits for the end and checks the code and the last line of stderr.
+// want waits for the end, and checks the code and the last line of stderr.
 func (p *process) want(code int, last string) {
 	p.t.Helper()
 	receive(p.t, p.ended, "end of the process")
@@ -106,7 +105,7 @@ func (p *process) want(code int, last string) {
 	}
 }
 
-// devWorker starts a worker with --dev and returns it with the URL of its server.
+// devWorker starts a worker with --dev, and returns its server's URL, too.
 func devWorker(t *testing.T, name string, args ...string) (*process, string) {
 	t.Helper()
 	return devWorkerWith(t, "100ms", name, args...)
@@ -134,7 +133,7 @@ func TestSignalDrains(t *testing.T) {
 	for _, sig := range []os.Signal{syscall.SIGTERM, os.Interrupt, syscall.SIGHUP} {
 		t.Run(sig.String(), func(t *testing.T) {
 			if signal.Ignored(sig) {
-				t.Skip("the worker is to outlive it, as with nohup")
+				t.Skip("the signal is ignored, as under nohup")
 			}
 			p, url := devWorker(t, "shop")
 			sendTo(t, url, `{"customer":"ada"}`)
@@ -177,7 +176,7 @@ func TestExitCodesOfAWorker(t *testing.T) {
 		p.want(1, `^shop: app shop: stream orders: processor printer: partitions \d+: the function did not return`)
 	})
 	t.Run("no server", func(t *testing.T) {
-		tier.Slow(t) // a worker tries for 5 s; TestNoServer has the same without a process
+		tier.Slow(t) // a worker tries for 5 s; TestNoServer does this without a process
 		p := startProcess(t, nil, "shop", "worker", "--redis-url", "redis://:secret@127.0.0.1:1")
 		p.want(1, `^shop: no Redis at 127\.0\.0\.1:1 \(connect: connection refused\): start redis-server, or`)
 		if n := strings.Count(p.stderr.String(), "\n"); n != 1 {

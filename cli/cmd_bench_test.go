@@ -13,7 +13,6 @@ import (
 	"github.com/runnel-go/runnel/internal/test/redistest"
 )
 
-// allKeys are all keys of a server.
 func (s *shop) allKeys() []string {
 	s.t.Helper()
 	keys, err := s.rdb.Keys(s.t.Context(), "*").Result()
@@ -54,7 +53,7 @@ func TestBenchMeasuresAndLeavesNothing(t *testing.T) {
 	s.untyped("bench", "-y", "--duration", "500ms").matches(t, `(?m)^MEASURE +EVENTS +PER SECOND +P50 +P99 +REDIS CPU\nping +\d+ +\d+ +\S+s +\S+s +\d+ %\n(.*\n){3}drain +\d+ +\d+ +- +- +\d+ %\nwhat limits sending in batches: .*core`)
 }
 
-// What large records may take is shared out among the stages.
+// The stages share the memory for large records.
 func TestBenchWithLargeRecords(t *testing.T) {
 	s := newShop(t, nil)
 	out := printed[benched](s, "bench", "--yes", "--size", "1048576", "--batch", "4")
@@ -70,7 +69,7 @@ func TestBenchWithLargeRecords(t *testing.T) {
 	}
 }
 
-// Whatever it is doing when it is interrupted, nothing is left.
+// An interrupt leaves nothing behind, whenever it comes.
 func TestBenchInterrupted(t *testing.T) {
 	s := newShop(t, nil)
 	for _, tt := range []struct{ duration, key string }{
@@ -86,7 +85,7 @@ func TestBenchInterrupted(t *testing.T) {
 		})
 		cancel()
 		r := receive(t, done, "end of the bench")
-		if r.code != 0 || tt.duration == "20s" { // the last stage may just have ended
+		if r.code != 0 || tt.duration == "20s" { // else the last stage may just have ended
 			r.want(t, 1, "", ": interrupted\n")
 		}
 		if keys := s.allKeys(); len(keys) != 0 {
@@ -125,7 +124,7 @@ func TestBenchMistakes(t *testing.T) {
 	}
 }
 
-// A server in this process needs no warning, and does not report its CPU.
+// An embedded server needs no warning, and has no CPU of its own to report.
 func TestBenchOfAnEmbeddedServer(t *testing.T) {
 	var out, errs bytes.Buffer
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)

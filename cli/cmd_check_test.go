@@ -22,7 +22,7 @@ func (s *shop) checked(code int, args ...string) (v verdict) {
 	return v
 }
 
-// attended has a processor look as if a worker ran it, which does nothing.
+// attended makes a processor look as if an idle worker ran it.
 func (s *shop) attended() {
 	s.t.Helper()
 	c := s.client()
@@ -81,7 +81,7 @@ func TestCheckFindsWhatStandsStill(t *testing.T) {
 	}
 }
 
-// A worker that cannot read reports that in its heartbeat, before it gives up its partitions.
+// A worker that cannot read reports so in its heartbeat, before it gives up its partitions.
 func TestAWorkerThatDoesNotReadIsReported(t *testing.T) {
 	s := owned(t, 4)
 	s.attended()
@@ -91,7 +91,7 @@ func TestAWorkerThatDoesNotReadIsReported(t *testing.T) {
 		t.Fatal(err)
 	}
 	s.untyped("status", "orders").matches(t, `(?m)^1 .* ok\b`)
-	beat := store.HeartbeatInfo{NotReading: map[int]time.Time{0: time.UnixMilli(1767225660000), 1: time.UnixMilli(1767225600000)}} // 0 is not its own
+	beat := store.HeartbeatInfo{NotReading: map[int]time.Time{0: time.UnixMilli(1767225660000), 1: time.UnixMilli(1767225600000)}} // it does not own 0
 	if err := s.rdb.Set(t.Context(), c.Keys().Beat("orders", "printer", executor), beat.Encode(), time.Hour).Err(); err != nil {
 		t.Fatal(err)
 	}
@@ -99,7 +99,7 @@ func TestAWorkerThatDoesNotReadIsReported(t *testing.T) {
 	s.untyped("doctor").want(t, 3, "problem  app: stream orders: processor printer: worker w1 is not reading partitions 0-1 since 2026-01-01T00:00:00Z\n       → look at its log", "")
 }
 
-// A check that cannot read a partition fails with an error, and not with a finding.
+// An unreadable partition is an error of the check, not a finding.
 func TestCheckOfAnUnreadablePartitionFails(t *testing.T) {
 	s := owned(t, 4)
 	key := "__strm:shop.orders.1"
@@ -108,7 +108,7 @@ func TestCheckOfAnUnreadablePartitionFails(t *testing.T) {
 	s.untyped("check", "--max-lag", "10").want(t, 1, "", "partition 1 cannot be looked at: stream orders partition 1: processor printer: view: ")
 }
 
-// Where the server does not know the lag, entries are counted as far as needed.
+// If the server does not know the lag, entries are counted as far as needed.
 func TestCheckCountsAsFarAsItsLimit(t *testing.T) {
 	s := owned(t, 20)
 	s.attended()
@@ -133,7 +133,6 @@ func TestCheckCountsAsFarAsItsLimit(t *testing.T) {
 	s.untyped("status", "orders").want(t, 0, ">10000", "")
 }
 
-// A check finds something wherever no worker runs.
 func TestCheckFindsThatNoWorkerRuns(t *testing.T) {
 	s := owned(t, 4)
 	s.untyped("check").want(t, 3, "1 finding: 1 processor, lag 0, oldest unacked event -\nstream orders: processor printer: no worker runs it: start one; see docs/troubleshooting.md#no-worker\n", "")
@@ -207,7 +206,7 @@ func TestWhatRedisForgetsAndEvictsIsFound(t *testing.T) {
 	if v := s.checked(3); len(v.Findings) != 1 || v.Findings[0].What != "eviction" {
 		t.Errorf("%+v", v)
 	}
-	s.configure("maxmemory", "0") // as yet nothing is evicted
+	s.configure("maxmemory", "0") // nothing is evicted yet
 	s.untyped("check").want(t, 0, "OK: ", "")
 	s.untyped("status", "orders").want(t, 0, "nothing is evicted as long as maxmemory is not set", "")
 }

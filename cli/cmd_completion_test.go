@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// completed are what the words of a command line may go on with.
+// completed returns the completions of a command line.
 func (s *shop) completed(words ...string) []string {
 	s.t.Helper()
 	r := s.untypedRaw(append([]string{completeWord}, words...)...)
@@ -20,7 +20,7 @@ func (s *shop) completed(words ...string) []string {
 	return strings.Fields(r.out)
 }
 
-// untypedRaw is untyped for words that stand as they are.
+// untypedRaw is untyped with unchanged words.
 func (s *shop) untypedRaw(args ...string) result { return run(s.t.Context(), nil, "", args...) }
 
 func TestComplete(t *testing.T) {
@@ -52,7 +52,6 @@ func TestComplete(t *testing.T) {
 	if got := s.completed(); !slices.Contains(got, "doctor") || slices.Contains(got, completeWord) {
 		t.Errorf("of nothing: %q", got)
 	}
-	// No server: no names, no error.
 	if got := s.completed("--redis-url", "redis://127.0.0.1:1", "tail", ""); len(got) != 0 {
 		t.Errorf("without Redis: %q", got)
 	}
@@ -70,7 +69,7 @@ func TestCompletionScripts(t *testing.T) {
 	run(t.Context(), nil, "", "completion", "csh").want(t, 2, "", "for which shell? bash, zsh or fish")
 }
 
-// The script of bash, run by bash, with a program that answers.
+// Bash runs the script, with a program that answers.
 func TestBashCompletes(t *testing.T) {
 	bash, err := exec.LookPath("bash")
 	switch {

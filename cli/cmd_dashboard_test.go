@@ -36,8 +36,8 @@ func postAction(t *testing.T, base, name, body, token string) int {
 	return resp.StatusCode
 }
 
-// The dashboard works with an app's types and without them, only reads unless actions are allowed,
-// and ends, with its live connections, when it is interrupted.
+// The dashboard works with and without an app's types, only reads unless actions are allowed, and
+// ends with its live connections when interrupted.
 func TestDashboard(t *testing.T) {
 	s := newShop(t, &runnel.StreamOptions{Partitions: 4, KeyField: "customer"})
 	s.send(3)
@@ -64,7 +64,7 @@ func TestDashboard(t *testing.T) {
 			t.Fatal(err)
 		}
 		served.stop().want(t, 0, "", "dashboard of app shop")
-		io.Copy(io.Discard, watching.Body) // up to its end
+		io.Copy(io.Discard, watching.Body) // until its end
 		watching.Body.Close()
 	}
 }
@@ -93,7 +93,7 @@ func TestDashboardActionsAndAudit(t *testing.T) {
 	}
 }
 
-// At an address other than the loopback, the dashboard warns that it is open to the network.
+// Beyond the loopback the dashboard warns that it is open to the network.
 func TestDashboardBeyondTheLoopback(t *testing.T) {
 	s := newShop(t, nil)
 	_, served := serveDashboard(t, s.app, "--addr", "0.0.0.0:0", "--log-level", "warn")
@@ -103,7 +103,7 @@ func TestDashboardBeyondTheLoopback(t *testing.T) {
 	served.stop().want(t, 0, "", "actions=true")
 }
 
-// Mistakes are found before Redis is looked for.
+// Mistakes are found before a connection to Redis.
 func TestDashboardMistakes(t *testing.T) {
 	away := []string{"--redis-url", "redis://127.0.0.1:1"}
 	run := func(args ...string) result {

@@ -13,7 +13,6 @@ import (
 	"github.com/runnel-go/runnel/internal/test/faultproxy"
 )
 
-// Replayed events reach a worker that runs.
 func TestReplayReachesTheWorker(t *testing.T) {
 	s := newShop(t, &runnel.StreamOptions{Partitions: 2, KeyField: "customer"})
 	var broken atomic.Bool
@@ -45,7 +44,7 @@ func TestReplayReachesTheWorker(t *testing.T) {
 	}
 }
 
-// fields are the entries of a partition without their IDs.
+// fields returns the entries of a partition without their IDs.
 func (s *shop) fields(stream string, partition int) (all []string) {
 	s.t.Helper()
 	entries, err := s.rdb.XRange(s.t.Context(), fmt.Sprintf("__strm:shop.%s.%d", stream, partition), "-", "+").Result()
@@ -58,7 +57,7 @@ func (s *shop) fields(stream string, partition int) (all []string) {
 	return all
 }
 
-// Events that died in another order come back in the one in which they were sent.
+// Events are replayed in the order in which they were sent, not in which they died.
 func TestDeadReplay(t *testing.T) {
 	s, ada, bob := two(t, 8)
 	sent := [][]string{s.fields("orders", 0), s.fields("orders", 1)}
@@ -99,7 +98,7 @@ func TestDeadReplayToAnotherStream(t *testing.T) {
 		}
 	}
 	ada.bury("ada", "no ink")
-	bob.bury("", "no paper") // whose key is not known
+	bob.bury("", "no paper") // with an unknown key
 	s.untyped("dead", "replay", "--yes", "orders/printer", "--to", "none").want(t, 1, "", `no stream "none"`)
 	s.untyped("dead", "replay", "--yes", "orders/printer", "--to", "other").want(t, 1, "", `stream other has the codec "msgpack", stream orders has "json"`)
 	got := printed[replayedLetters](s, "dead", "replay", "--yes", "orders/printer", "--to", "again")
@@ -129,8 +128,8 @@ func TestDeadReplayToAnotherStream(t *testing.T) {
 	}
 }
 
-// A replay that fails in the middle reports how far it came. After a repetition, each event is
-// there once, and in order.
+// A replay that fails in the middle reports how far it came. After a repetition each event is there
+// once, in order.
 func TestDeadReplayThatEndsInTheMiddle(t *testing.T) {
 	for name, action := range map[string]faultproxy.Action{"before": faultproxy.CloseBefore, "after": faultproxy.CloseAfter} {
 		t.Run(name, func(t *testing.T) {
@@ -139,7 +138,7 @@ func TestDeadReplayThatEndsInTheMiddle(t *testing.T) {
 			ada.bury("ada", "no ink")
 			letters := printed[[]admin.DeadLetter](s, "dead", "ls", "orders/printer")
 			proxy := faultproxy.Start(t, strings.TrimPrefix(s.url, "redis://"))
-			for _, command := range []string{"EVAL", "EVALSHA"} { // whichever goes out
+			for _, command := range []string{"EVAL", "EVALSHA"} { // whichever is sent
 				proxy.On(command, faultproxy.Every).Containing(strings.TrimPrefix(letters[3].ID, "0/")).Do(action)
 			}
 			r := s.untyped("dead", "replay", "--yes", "orders/printer", "--redis-url", "redis://"+proxy.Addr())

@@ -42,7 +42,7 @@ func TestDeadLs(t *testing.T) {
 	}
 }
 
-// Dead letters of middleware.DeadLetter are not among those of a Retry. The commands say where they are.
+// Dead letters of middleware.DeadLetter are elsewhere: the commands tell where.
 func TestDeadLettersOfTheMiddlewareAreNamed(t *testing.T) {
 	s, _, _ := two(t, 2)
 	s.untyped("dead", "ls", "orders/printer").want(t, 0, "ID", "")
@@ -98,7 +98,6 @@ func TestDeadDrop(t *testing.T) {
 	}
 }
 
-// Dead letters outlive their processor.
 func TestDeadLettersOfAProcessorThatIsGone(t *testing.T) {
 	s, ada, _ := two(t, 2)
 	ada.bury("ada", "no ink")
@@ -106,12 +105,12 @@ func TestDeadLettersOfAProcessorThatIsGone(t *testing.T) {
 	s.rdb.Set(t.Context(), "__meta:shop.orders", strings.Replace(meta, `"processors":["printer"]`, `"processors":[]`, 1), 0)
 	s.untyped("dead", "ls", "orders/printer").want(t, 0, "no ink", "")
 	s.untyped("dead", "retry", "orders/printer").want(t, 1, "", "no processor printer any more")
-	s.untyped("dead", "retry", "orders/printr").want(t, 1, "", `no processor "printr"`) // and there never was
+	s.untyped("dead", "retry", "orders/printr").want(t, 1, "", `no processor "printr"`) // which never existed
 	s.untyped("dead", "replay", "--yes", "orders/printer").want(t, 0, "1 dead letter replayed\n", "")
 	s.untyped("dead", "ls", "orders/printer").want(t, 1, "", `no processor "printer"`)
 }
 
-// A partition that cannot be read does not hide the dead letters of the others.
+// An unreadable partition does not hide the dead letters of the others.
 func TestDeadLsWhereAPartitionCannotBeRead(t *testing.T) {
 	s, ada, bob := two(t, 2)
 	ada.bury("ada", "no ink")

@@ -11,8 +11,7 @@ import (
 	"github.com/runnel-go/runnel/codec"
 )
 
-// delayedShop has five delayed orders of ada and bob, whose keys lie in different
-// partitions, due from ten minutes on.
+// delayedShop has five delayed orders of ada and bob, in two partitions, due from ten minutes on.
 func delayedShop(t *testing.T) (s *shop, ids []string) {
 	t.Helper()
 	s = newShop(t, &runnel.StreamOptions{Partitions: 2, KeyField: "customer", Codec: codec.JSON})
@@ -26,7 +25,7 @@ func delayedShop(t *testing.T) (s *shop, ids []string) {
 	return s, ids
 }
 
-// listed are the IDs that `delayed ls` prints.
+// listed returns the IDs that `delayed ls` prints.
 func (s *shop) listed(args ...string) (ids []string) {
 	s.t.Helper()
 	for _, e := range parse[[]shownDelayed](s.t, s.run(append([]string{"delayed", "ls", "orders", "--output", "json"}, args...)...)) {
@@ -86,8 +85,8 @@ func TestDelayedCancel(t *testing.T) {
 	}
 }
 
-// An ID that is named twice is missing the second time. After an error, only the events before it
-// can be missing.
+// An ID given twice is missing the second time. After an error, only the events before it can be
+// missing.
 func TestDelayedMissing(t *testing.T) {
 	s, ids := delayedShop(t)
 	s.run("delayed", "cancel", "--yes", "orders", ids[0], ids[0], "--output", "json").want(t, 1, `"missing":["`+ids[0]+`"]`, "never were: "+ids[0])

@@ -36,13 +36,13 @@ func TestDoctor(t *testing.T) {
 	s.run("doctor", "orders").want(t, 2, "", `unexpected argument "orders"`)
 }
 
-// doctor reports as unknown what the embedded server does not know.
+// doctor reports as unknown what the embedded server does not report.
 func TestDoctorOfTheEmbeddedServer(t *testing.T) {
 	r := run(context.Background(), nil, "", "doctor", "--dev", "--app", "shop")
 	r.want(t, 0, "unknown  persistence: ", "a Redis inside this process")
 }
 
-// A server that takes no more connections is not reported as unreachable.
+// A server at its limit of connections is not reported as unreachable.
 func TestDoctorOfACrowdedServer(t *testing.T) {
 	s := newShop(t, nil)
 	conn := s.rdb.Conn()

@@ -49,7 +49,7 @@ func TestNewRefuses(t *testing.T) {
 		})
 	}
 	if there, err := os.ReadDir("."); err != nil || len(there) != 2 {
-		t.Errorf("there are %v, %v; want the two from before", there, err)
+		t.Errorf("the directory has %v, %v; want the two from before", there, err)
 	}
 	if there, err := os.ReadDir("full"); err != nil || len(there) != 1 {
 		t.Errorf("full holds %v, %v; want notes alone", there, err)
@@ -161,7 +161,6 @@ func linesOf(t *testing.T, cmd *exec.Cmd) func(yield func(string) bool) {
 	}
 }
 
-// sourceDir is the directory of this module.
 func sourceDir(t *testing.T) string {
 	t.Helper()
 	dir, err := filepath.Abs("..")

@@ -59,7 +59,7 @@ func TestParkedRetryAndDrop(t *testing.T) {
 	}
 }
 
-// An event that would wait for an hour runs at once, and one that is dropped never.
+// An event that would wait for an hour runs at once, and a dropped one never.
 func TestParkedRetryReachesTheWorker(t *testing.T) {
 	s := newShop(t, &runnel.StreamOptions{Partitions: 1, KeyField: "customer"})
 	var broken atomic.Bool

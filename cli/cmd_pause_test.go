@@ -73,7 +73,7 @@ func TestRulesThatAreMistakes(t *testing.T) {
 	}
 }
 
-// A name that does not exist may be a slip. To pause it takes --yet.
+// An unknown name may be a typo: to pause it takes --yet.
 func TestPauseOfWhatIsNotThereYet(t *testing.T) {
 	s := newShop(t, &runnel.StreamOptions{Partitions: 2})
 	s.untyped("pause", "oders").want(t, 1, "", `has no stream "oders"; it has none; a stream is there once its app has sent to it or run a worker; --yet holds it back from its start`)
@@ -94,7 +94,7 @@ func TestPauseOfWhatIsNotThereYet(t *testing.T) {
 	w.stop().want(t, 0, "", "partitions paused")
 }
 
-// --wait returns after the function that runs has returned. Meanwhile status shows what is held back.
+// --wait returns after the running function. Meanwhile status shows what is held back.
 func TestPauseWaitsForWhatRuns(t *testing.T) {
 	s := newShop(t, &runnel.StreamOptions{Partitions: 2})
 	begun, finish := make(chan struct{}, 10), make(chan struct{})
@@ -129,7 +129,7 @@ func TestPauseWaitsForWhatRuns(t *testing.T) {
 		t.Errorf("%+v", changed)
 	}
 	after := len(begun)
-	if after > running+1 { // the other partition may have been at its first one
+	if after > running+1 { // the other partition may have begun its first one
 		t.Errorf("%d functions have begun since the pause", after-running)
 	}
 	s.untyped("resume", "orders/printer").want(t, 0, "removed", "")
@@ -138,7 +138,6 @@ func TestPauseWaitsForWhatRuns(t *testing.T) {
 	w.stop().want(t, 0, "", "partitions resumed")
 }
 
-// Several clients can resume the same scope at once.
 func TestParallelResumes(t *testing.T) {
 	s := owned(t, 1)
 	s.untyped("pause", "orders").want(t, 0, "pause", "")

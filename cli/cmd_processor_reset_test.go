@@ -16,13 +16,13 @@ import (
 	"github.com/runnel-go/runnel/internal/inspect"
 )
 
-// reset resets the processor, and returns the old and new position of each partition.
+// reset resets the processor, and returns the moves.
 func (s *shop) reset(args ...string) []admin.Move {
 	s.t.Helper()
 	return printed[[]admin.Move](s, append([]string{"processor", "reset", "--yes", "orders/printer"}, args...)...)
 }
 
-// idsOf are the entries of a partition, and "0-0" before them.
+// idsOf returns the entry IDs of a partition, after "0-0".
 func (s *shop) idsOf(partition int) (ids []string) {
 	ids = []string{"0-0"}
 	for _, e := range s.entries()[fmt.Sprint("__strm:shop.orders.", partition)] {
@@ -124,7 +124,8 @@ func TestResetExportsAndImports(t *testing.T) {
 	}
 }
 
-// With a position in one partition, only that partition is exported, and nothing if it does not exist.
+// With a position in one partition, only that partition is exported, and nothing if it does not
+// exist.
 func TestResetExportsThePartitionOfAnEvent(t *testing.T) {
 	s := owned(t, 4)
 	s.untyped("processor", "reset", "orders/printer", "--to", "7/1-0", "--export", "-").want(t, 1, "", "no partition 7")
@@ -132,10 +133,10 @@ func TestResetExportsThePartitionOfAnEvent(t *testing.T) {
 	if r.code != 0 || strings.Contains(r.out, `"0":`) || !strings.Contains(r.out, `"1":`) {
 		t.Errorf("%+v", r)
 	}
-	// A partition that cannot be read does not hinder the others.
+	// An unreadable partition does not hinder the others.
 	s.rdb.Set(t.Context(), s.client().Partition("orders", "printer", 0).Dead, "x", 0)
 	s.untyped("processor", "reset", "orders/printer", "--partitions", "1", "--export", "-").want(t, 0, `"1":`, "")
-	// Names that do not exist are reported before any question.
+	// Unknown names are reported before any question.
 	s.untyped("processor", "reset", "orders/printr", "--import", "nowhere.json").want(t, 1, "", `no processor "printr"`)
 	s.untyped("quarantine", "release", "orders/printr", "--partition", "0", "--skip").want(t, 1, "", `no processor "printr"`)
 }
@@ -164,7 +165,7 @@ func TestResetMistakes(t *testing.T) {
 	s.untyped("processor", "move", "orders/printer", "", "w1").want(t, 2, "", "say STREAM/PROCESSOR")
 }
 
-// In text, a reset prints a line per partition: where it was, where it is.
+// In text, a reset prints the old and the new position of each partition.
 func TestResetPrintsOldAndNew(t *testing.T) {
 	s := owned(t, 10)
 	before := s.processor()
@@ -214,7 +215,6 @@ func TestReset(t *testing.T) {
 	}
 }
 
-// The next worker begins where the reset put the position.
 func TestResetIsWhereTheNextWorkerBegins(t *testing.T) {
 	s := owned(t, 20)
 	middle := s.entries()["__strm:shop.orders.0"][3].ID
@@ -296,7 +296,6 @@ func TestResetOfAProcessorThatDoesNotExist(t *testing.T) {
 	s.untyped("processor", "reset", "--yes", "orders/printer", "--to", "end").want(t, 1, "", `no processor "printer"`)
 }
 
-// newShopAgain is the same app in another binary.
 func newShopAgain(t *testing.T, s *shop) *shop {
 	return shopAt(t, s.url, s.rdb, &runnel.StreamOptions{Partitions: 2, KeyField: "customer"})
 }
@@ -308,7 +307,7 @@ func after(a, b string) bool {
 	return ams > bms || ams == bms && aseq > bseq
 }
 
-// The name of an event in lists and logs is a position, too.
+// An event's name in lists and logs is a position, too.
 func TestAnEventIsAPosition(t *testing.T) {
 	s, _, _ := two(t, 6)
 	all := s.entries()["__strm:shop.orders.1"]

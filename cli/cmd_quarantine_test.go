@@ -15,7 +15,7 @@ import (
 func TestQuarantineRelease(t *testing.T) {
 	s, ada, bob := two(t, 2)
 	for i, o := range []*owner{ada, bob} {
-		reason := "event " + eventID(i, o.entries[0].ID) + ": no\nink" // the event is shown apart
+		reason := "event " + eventID(i, o.entries[0].ID) + ": no\nink" // which is shown apart
 		o.must(o.c.Quarantine(t.Context(), o.place, o.tenure, store.Quarantine{Reason: reason, Event: o.entries[0].ID, Worker: "w1", At: 1767225600123}))
 	}
 	stop := printed[[]inspect.RuleState](s, "rules", "ls")
@@ -57,7 +57,8 @@ func TestReleaseOfAQuarantineWithoutAnEvent(t *testing.T) {
 	s.untyped("quarantine", "release", "orders/printer", "--partition", "0").want(t, 0, "released", "")
 }
 
-// A quarantine outlives its worker, and ends where it began, or behind that.
+// A quarantine outlives its worker. After the release a worker begins at the event, or with --skip
+// behind it.
 func TestReleaseReachesTheWorker(t *testing.T) {
 	for _, skip := range []bool{false, true} {
 		s := newShop(t, &runnel.StreamOptions{Partitions: 1, KeyField: "customer"})

@@ -4,7 +4,7 @@ import (
 	"testing"
 )
 
-// Rules that cannot be read are an error, named with key and remedy, and do not keep status from the rest.
+// Unreadable rules are an error with key and remedy, and do not hide the rest of status.
 func TestRulesThatCannotBeRead(t *testing.T) {
 	for _, tt := range []struct {
 		name, key, why, remedy string

@@ -79,7 +79,7 @@ func TestSendIsStrictWithTypes(t *testing.T) {
 	}
 }
 
-// A worker with types reads what was sent without them, with any codec.
+// A worker with types reads records sent without types, in any codec.
 func TestUntypedSendIsUnderstood(t *testing.T) {
 	for _, c := range []codec.Codec{codec.MsgPack, codec.JSON, codec.Gzip(codec.JSON)} {
 		t.Run(c.Name(), func(t *testing.T) {
@@ -135,8 +135,8 @@ func TestUntypedSendFindsTheKey(t *testing.T) {
 	}
 }
 
-// With types a record without the KeyField is refused as without them; a stream that has
-// no KeyField may mean the empty key.
+// With or without types, a record without the KeyField is refused. In a stream without a KeyField
+// the key may be empty.
 func TestTypedSendFindsTheKey(t *testing.T) {
 	s := newShop(t, &runnel.StreamOptions{KeyField: "customer"})
 	under := func(key string) string { return fmt.Sprintf("orders %d/", runnel.XXHash.Func(key, 16)) }
@@ -179,7 +179,7 @@ func TestUntypedSendUsesTheStreamsPartitioner(t *testing.T) {
 	s.untyped("send", "orders", "{\"customer\":\"\xff\"}").want(t, 1, "", "not UTF-8, and Python's runnel")
 }
 
-// Python's runnel reads no field but data. Typed readers accept any.
+// Python's runnel reads only the field data. Typed readers accept any.
 func TestUntypedSendWritesWhatPythonReads(t *testing.T) {
 	for _, c := range []codec.Codec{codec.JSON, codec.Gzip(codec.JSON), codec.LZ4(codec.JSON)} {
 		t.Run(c.Name(), func(t *testing.T) {

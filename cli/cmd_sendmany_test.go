@@ -19,7 +19,6 @@ import (
 	"github.com/runnel-go/runnel/internal/test/redistest"
 )
 
-// file writes a file and returns its path.
 func file(t *testing.T, name, text string) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), name)
@@ -29,7 +28,7 @@ func file(t *testing.T, name, text string) string {
 	return path
 }
 
-// jsonLines are n orders of five customers, one per line.
+// jsonLines returns n orders of five customers, one per line.
 func jsonLines(n int) string {
 	var b strings.Builder
 	for i := range n {
@@ -40,7 +39,7 @@ func jsonLines(n int) string {
 
 func TestSendManyKeepsTheOrder(t *testing.T) {
 	s := newShop(t, &runnel.StreamOptions{KeyField: "customer", Codec: codec.JSON})
-	const n = 3500 // some batches
+	const n = 3500 // several batches
 	path := file(t, "a.ndjson", jsonLines(n))
 	s.run("sendmany", "orders", path).want(t, 0, "sent 3500, failed 0\n", "")
 	s.untyped("sendmany", path, "--output", "json").want(t, 2, "", "at least one file")
@@ -132,7 +131,7 @@ func TestSendManyChecksFilesFirst(t *testing.T) {
 	}
 }
 
-// A file that is a JSON array is refused by its first character, since it may be one line of any length.
+// A JSON array is refused by its first character, since it may be one line of any length.
 func TestSendManyRefusesAnArray(t *testing.T) {
 	s := newShop(t, nil)
 	const hint = "this is a JSON array, and a record per line is needed: `jq -c '.[]'` makes lines of it; nothing of it was sent"
@@ -163,7 +162,7 @@ func TestSendManyWithAKey(t *testing.T) {
 	}
 }
 
-// A record that cannot be encoded fails alone, not with those around it.
+// A record that cannot be encoded fails alone.
 func TestSendManyRecordThatCannotBeEncoded(t *testing.T) {
 	server := redistest.Start(t)
 	app := runnel.New("shop", &runnel.Options{RedisURL: server.URL()})
@@ -206,7 +205,6 @@ func TestSendManyServerFull(t *testing.T) {
 	}
 }
 
-// fakeBulk is a sendmany to a function.
 func fakeBulk(stdin io.Reader, stderr io.Writer, send func(context.Context, []appview.JSONRecord) []appview.JSONSent) *bulk {
 	p := newProgram(nil, stdin, io.Discard, stderr)
 	return &bulk{
@@ -240,7 +238,7 @@ func TestSendManyUsesConstantMemory(t *testing.T) {
 	var peak uint64
 	sent, look := 0, 0
 	b := fakeBulk(&endless{line: line, left: n}, io.Discard, func(_ context.Context, rs []appview.JSONRecord) []appview.JSONSent {
-		if sent += len(rs); sent >= look { // what is alive: when garbage is collected depends on the machine
+		if sent += len(rs); sent >= look { // live memory only: when garbage is collected depends on the machine
 			look = sent + n/20
 			runtime.GC()
 			var m runtime.MemStats
@@ -277,11 +275,11 @@ func TestSendManyStopsWhenTheServerIsGone(t *testing.T) {
 	}
 }
 
-// A batch under way when ctx ends is completed, so that its outcome is known.
+// A batch under way is completed when ctx ends, so that its outcome is known.
 func TestSendManyInterrupted(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	stdin, feed := io.Pipe()
-	go io.WriteString(feed, jsonLines(3)) // and then nothing: the command waits
+	go io.WriteString(feed, jsonLines(3)) // then the command waits
 	b := fakeBulk(stdin, io.Discard, func(ctx context.Context, rs []appview.JSONRecord) []appview.JSONSent {
 		cancel()
 		if ctx.Err() != nil {

@@ -12,7 +12,7 @@ import (
 	"github.com/runnel-go/runnel"
 )
 
-// A named pipe can be opened once only, and a read from it may take for ever.
+// A named pipe can be opened only once, and a read from it may block for ever.
 func TestSendManyFromANamedPipe(t *testing.T) {
 	for _, interrupted := range []bool{false, true} {
 		s := newShop(t, &runnel.StreamOptions{KeyField: "customer"})

@@ -14,8 +14,7 @@ import (
 	"github.com/runnel-go/runnel/internal/store"
 )
 
-// owned is a shop with two partitions whose worker has handled some orders and
-// stopped.
+// owned is a shop with two partitions whose worker has handled some orders and stopped.
 func owned(t *testing.T, n int) *shop {
 	t.Helper()
 	s := newShop(t, &runnel.StreamOptions{Partitions: 2, KeyField: "customer"})
@@ -38,7 +37,7 @@ func (s *shop) send(n int) {
 	s.sends(records...)
 }
 
-// processor is the state of the processor as `status` prints it.
+// processor returns the processor's state as `status` prints it.
 func (s *shop) processor() inspect.ProcessorState {
 	s.t.Helper()
 	state := printed[inspect.AppState](s, "status", "orders/printer")
@@ -99,7 +98,7 @@ func TestStatusWhileAWorkerRuns(t *testing.T) {
 		}
 	}
 	close(hold)
-	// A worker that is stopped finishes its iteration, not what it has read ahead.
+	// A stopped worker finishes its iteration, not what it has read ahead.
 	eventually(t, "all is acked", func() bool { return s.processor().Totals.Lag == 0 })
 	w.stop().want(t, 0, "", "worker stopped")
 	if got := s.processor().Totals; got != (inspect.Totals{Length: 3}) {
@@ -157,7 +156,6 @@ func TestStatusOfNamesThatDoNotExist(t *testing.T) {
 	s.untyped("status", "orders").want(t, 0, "stream orders partition 0: processor printer: view: ", "")
 }
 
-// The stream of a processor cannot be left out.
 func TestProcessorWithoutItsStream(t *testing.T) {
 	for _, command := range []string{"status", "workers ls", "check", "top"} {
 		run(t.Context(), newShopApp(), "", append(strings.Fields(command), "/printer")...).want(t, 2, "", `"/printer" names no stream`)
@@ -166,7 +164,7 @@ func TestProcessorWithoutItsStream(t *testing.T) {
 
 func metaOf(processors ...string) store.Meta { return store.Meta{Processors: processors} }
 
-// A function that runs for a long time is shown with its start.
+// A function that has been running for long is shown with its start.
 func TestStatusShowsWhatRunsForLong(t *testing.T) {
 	s := newShop(t, &runnel.StreamOptions{Partitions: 1})
 	finish := make(chan struct{})

@@ -82,14 +82,14 @@ func TestMoveLayoutToAnotherServer(t *testing.T) {
 	s.untyped("send", "orders", `{"customer":"ada"}`).want(t, 0, "orders", "")
 }
 
-// onlyOut is untyped without what goes to stderr on the way.
+// onlyOut is untyped without stderr.
 func (s *shop) onlyOut(args ...string) result {
 	r := s.untyped(args...)
 	r.err = ""
 	return r
 }
 
-// The key of the rules that a move left behind is not to be deleted.
+// Doctor does not advise to delete the rules' key that a move left.
 func TestDoctorKnowsWhatAMoveLeft(t *testing.T) {
 	s := newShop(t, nil)
 	s.registered()

@@ -40,7 +40,7 @@ func TestStreams(t *testing.T) {
 	s.untyped("stream", "ls", "orders").want(t, 2, "", `unexpected argument "orders"`)
 }
 
-// A partition that was emptied by hand still has its end, and one of a wrong type has an error.
+// A partition emptied by hand still has its end, and one of a wrong type has an error.
 func TestStreamInfoOfOddPartitions(t *testing.T) {
 	s := newShop(t, &runnel.StreamOptions{Partitions: 3})
 	s.send(20)

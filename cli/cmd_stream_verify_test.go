@@ -16,7 +16,7 @@ func TestVerifyFindsWhatIsNotRight(t *testing.T) {
 	s.run("stream", "verify", "orders").want(t, 0, "total      40", "")
 	log := func(n int) string { return fmt.Sprint("__strm:shop.orders.", n) }
 	ids := s.idsOf(1)
-	// One is deleted between others, one cannot be decoded, one is where it does not belong.
+	// One entry is deleted between others, one cannot be decoded, one is in the wrong partition.
 	if err := s.rdb.XDel(t.Context(), log(1), ids[3]).Err(); err != nil {
 		t.Fatal(err)
 	}

@@ -17,7 +17,6 @@ import (
 	"github.com/runnel-go/runnel/codec"
 )
 
-// shownEvents are the lines of JSON that `tail` wrote.
 func shownEvents(t *testing.T, out string) (events []shownEvent) {
 	t.Helper()
 	for line := range strings.Lines(out) {
@@ -30,7 +29,6 @@ func shownEvents(t *testing.T, out string) (events []shownEvent) {
 	return events
 }
 
-// tailed is what `tail` shows with the app's types.
 func (s *shop) tailed(args ...string) []shownEvent {
 	s.t.Helper()
 	r := s.run(append([]string{"tail", "orders", "--output", "json"}, args...)...)
@@ -51,7 +49,7 @@ func keysOf(events []shownEvent) (keys []string) {
 	return keys
 }
 
-// sendOneByOne sends orders of customers c0, c1, … so that their IDs ascend.
+// sendOneByOne sends orders of customers c0, c1, … with ascending IDs.
 func (s *shop) sendOneByOne(n int) {
 	s.t.Helper()
 	for i := range n {
@@ -120,7 +118,7 @@ func TestTailShowsEventsInTheirOrder(t *testing.T) {
 	}
 }
 
-// More than a page of each partition, and none twice.
+// tail shows several pages of each partition, and no event twice.
 func TestTailOverManyPages(t *testing.T) {
 	s := newShop(t, &runnel.StreamOptions{Partitions: 3, KeyField: "customer"})
 	s.send(1000)
@@ -139,7 +137,7 @@ func TestTailOverManyPages(t *testing.T) {
 	}
 }
 
-// tail shows as many events while others are appended.
+// tail shows the full number of events even while others are appended.
 func TestTailOfABusyStream(t *testing.T) {
 	s := newShop(t, &runnel.StreamOptions{Partitions: 3, KeyField: "customer"})
 	s.send(50)
@@ -164,7 +162,7 @@ func TestTailOfABusyStream(t *testing.T) {
 	<-stopped
 }
 
-// tail neither needs a consumer group nor leaves one, and processors miss nothing.
+// tail needs no consumer group, leaves none, and takes nothing from processors.
 func TestTailTakesNothing(t *testing.T) {
 	s := newShop(t, &runnel.StreamOptions{Partitions: 1})
 	s.send(5)
@@ -210,7 +208,7 @@ func follows(t *testing.T, args []string) {
 			events <- e
 		}
 	}()
-	// Events from before tail has begun are not shown.
+	// Events from before tail began are not shown.
 	began := false
 	for i := 0; !began; i++ {
 		s.sends(order{Customer: fmt.Sprint("first", i)})

@@ -81,7 +81,7 @@ func TestWorkerErrorsAreOneLine(t *testing.T) {
 	s.run("worker", "--processors", "nope").want(t, 1, "", `no processor "nope"; there are orders/printer, orders/stamper`)
 }
 
-// A network error of a user's function is not reported as one of Redis.
+// A network error of a user's function is not blamed on Redis.
 func TestWorkerReportsAForeignNetworkError(t *testing.T) {
 	s := newShop(t, nil)
 	s.orders.Process("printer", func(_ context.Context, events *runnel.Events[order]) error {
@@ -142,8 +142,8 @@ func TestWorkerLogsWhatHappens(t *testing.T) {
 	}
 }
 
-// The worker, and status and check until the event is acked, name the event at which a worker halted,
-// and a command that passes it over.
+// The worker, and until the event is acked status and check, name the event of a halt and the
+// command that passes it over.
 func TestTheEventOfAHaltIsShownUntilItIsPassedOver(t *testing.T) {
 	s := newShop(t, &runnel.StreamOptions{Partitions: 2, KeyField: "customer"})
 	done := make(chan string, 100)
@@ -167,7 +167,7 @@ func TestTheEventOfAHaltIsShownUntilItIsPassedOver(t *testing.T) {
 	if r.code != 1 || !strings.Contains(r.err, "event "+event+": no ink; ") || !strings.Contains(r.err, way) {
 		t.Errorf("worker: %+v, want %q", r, way)
 	}
-	for range 2 { // the second time another worker has halted there
+	for range 2 { // the second time after another worker's halt
 		for command, code := range map[string]int{"status": 0, "check": 3} {
 			if r := s.untyped(command); r.code != code || !strings.Contains(r.out, "halted at event "+event+" at ") || !strings.Contains(r.out, "no ink") || !strings.Contains(r.out, way) {
 				t.Errorf("%s: %+v", command, r)

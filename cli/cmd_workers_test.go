@@ -12,7 +12,6 @@ import (
 	"github.com/runnel-go/runnel/rebalance"
 )
 
-// ownedBy are the partitions of each worker.
 func (s *shop) ownedBy() map[string][]int {
 	owned := map[string][]int{}
 	for _, p := range s.processor().Partitions {
@@ -55,7 +54,7 @@ func TestDrainTakesAllPartitions(t *testing.T) {
 	}
 	answer := s.untyped("workers", "drain", "w1", "--output", "json")
 	if strings.Contains(answer.out, "null") {
-		t.Errorf("no pins, but %s", answer.out)
+		t.Errorf("null without pins: %s", answer.out)
 	}
 	told := parse[[]admin.Assignment](t, answer)
 	if got, want := told[0].Cordons["w1"], s.processor().Cordons["w1"]; got != want || got.Location() != time.UTC {
@@ -73,14 +72,13 @@ func TestDrainTakesAllPartitions(t *testing.T) {
 	if told := strings.Join(processorDetail(&inspect.AppState{}, &of), "\n"); !strings.Contains(told, "; the worker is gone since") {
 		t.Errorf("top shows %s", told)
 	}
-	// Events still come through.
 	s.send(8)
 	eventually(t, "all is acked", func() bool { return s.processor().Totals.Lag == 0 })
 	members := parse[[]listedMember](t, s.run("workers", "ls", "--output", "json"))
 	if len(members) != 2 || members[0].Drained == nil || members[1].Drained != nil {
 		t.Errorf("%+v", members)
 	}
-	// When all workers are drained, none is, and --wait reports that.
+	// If all workers are drained, each keeps its share, and --wait reports that.
 	s.untyped("workers", "drain", "w2", "orders/printer").want(t, 0, "worker w2 is drained for 1 processor, and keeps 2 partitions: pinned to it, or every worker is drained\n", "")
 	eventually(t, "both have a share", func() bool { return len(s.ownedBy()["w1"]) == 2 })
 	s.untyped("workers", "drain", "w2", "--wait").want(t, 1, "", "every worker is drained")

@@ -7,8 +7,8 @@ import (
 	"github.com/runnel-go/runnel/internal/store"
 )
 
-// Without a terminal and without --yes, a command that cannot be undone is a mistake in the command
-// line, and changes nothing.
+// Without a terminal and without --yes, a destructive command is a usage error, and changes
+// nothing.
 func TestCommandsThatDestroyNeedYes(t *testing.T) {
 	s, ada, bob := two(t, 4)
 	ada.bury("ada", "no ink")

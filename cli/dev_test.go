@@ -13,7 +13,7 @@ import (
 )
 
 func TestDev(t *testing.T) {
-	s := shopAt(t, "redis://127.0.0.1:1", nil, nil) // --dev goes before the environment
+	s := shopAt(t, "redis://127.0.0.1:1", nil, nil) // --dev takes precedence over the environment
 	handled := s.handled()
 	w := s.start("worker", "--dev")
 	line := regexp.MustCompile(`RUNNEL_REDIS_URL=(redis://127\.0\.0\.1:\d+) (.+) send orders '(\{"customer":"","amount":0\})'`)

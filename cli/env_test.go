@@ -19,7 +19,7 @@ import (
 	"github.com/runnel-go/runnel/internal/test/redistest"
 )
 
-// builtIn is the directory of the binaries that tests built, if they did.
+// builtIn is the directory of the binaries that tests have built, "" for none.
 var builtIn string
 
 func TestMain(m *testing.M) {
@@ -45,7 +45,7 @@ type shop struct {
 	rdb    *redis.Client
 }
 
-// newShop returns an app with the stream orders, whose key is the customer.
+// newShop returns an app with the stream orders, keyed by customer.
 func newShop(t *testing.T, opts *runnel.StreamOptions) *shop {
 	t.Helper()
 	server := redistest.Start(t)
@@ -64,7 +64,7 @@ func shopAt(t *testing.T, url string, rdb *redis.Client, opts *runnel.StreamOpti
 	return &shop{t: t, app: app, orders: orders, url: url, rdb: rdb}
 }
 
-// handled makes a processor that passes every customer on.
+// handled declares a processor that passes every customer on.
 func (s *shop) handled() <-chan string {
 	out := make(chan string, 1000)
 	s.orders.Process("printer", func(ctx context.Context, events *runnel.Events[order]) error {
@@ -76,7 +76,6 @@ func (s *shop) handled() <-chan string {
 	return out
 }
 
-// A result is what a command left behind.
 type result struct {
 	code     int
 	out, err string
@@ -95,8 +94,7 @@ func (s *shop) untyped(args ...string) result {
 	return run(s.t.Context(), nil, "", append(args, "--app", "shop")...)
 }
 
-// want checks a result: its code, and that each output holds a text, or nothing
-// if the text is empty.
+// want checks the code, and that each output contains a text, or is empty if the text is.
 func (r result) want(t *testing.T, code int, out, err string) {
 	t.Helper()
 	if r.code != code {
@@ -112,7 +110,6 @@ func (r result) want(t *testing.T, code int, out, err string) {
 	}
 }
 
-// sends sends orders.
 func (s *shop) sends(orders ...order) {
 	s.t.Helper()
 	if err := s.orders.Send(s.t.Context(), orders...); err != nil {
@@ -129,7 +126,6 @@ func (s *shop) client() *store.Client {
 	return c
 }
 
-// configure sets an option of the server.
 func (s *shop) configure(name, value string) {
 	s.t.Helper()
 	if err := s.rdb.ConfigSet(s.t.Context(), name, value).Err(); err != nil {
@@ -137,13 +133,12 @@ func (s *shop) configure(name, value string) {
 	}
 }
 
-// printed is what a command of the runnel binary prints as JSON.
+// printed returns what a command of the runnel binary prints as JSON.
 func printed[T any](s *shop, args ...string) T {
 	s.t.Helper()
 	return parse[T](s.t, s.untyped(append(args, "--output", "json")...))
 }
 
-// parse decodes the JSON that a command has printed.
 func parse[T any](t *testing.T, r result) (v T) {
 	t.Helper()
 	if err := json.Unmarshal([]byte(r.out), &v); err != nil || r.code != 0 || r.err != "" {
@@ -165,7 +160,7 @@ func (r result) matches(t *testing.T, patterns ...string) {
 	}
 }
 
-// entries are the entries of all partitions, by key of the partition.
+// entries returns the entries of all partitions by the key of the partition.
 func (s *shop) entries() map[string][]redis.XMessage {
 	s.t.Helper()
 	keys, err := s.rdb.Keys(s.t.Context(), "__strm:shop.orders.*").Result()
@@ -181,7 +176,6 @@ func (s *shop) entries() map[string][]redis.XMessage {
 	return all
 }
 
-// count is the number of entries in all partitions.
 func (s *shop) count() int {
 	n := 0
 	for _, entries := range s.entries() {
@@ -194,7 +188,7 @@ func (s *shop) count() int {
 type running struct {
 	t        *testing.T
 	cancel   context.CancelFunc
-	out, err redistest.Log // that may be read while the command runs
+	out, err redistest.Log // readable while the command runs
 	done     chan result
 }
 
@@ -229,7 +223,6 @@ func receive[T any](t *testing.T, from <-chan T, what string) T {
 	}
 }
 
-// eventually waits until a condition holds.
 func eventually(t *testing.T, what string, cond func() bool) {
 	t.Helper()
 	redistest.Eventually(t, what, cond)

@@ -16,8 +16,8 @@ import (
 	"github.com/runnel-go/runnel/internal/store"
 )
 
-// poison sets a title, empties the screen, forges a line and a column, turns the direction of
-// text, has C1 and DEL, and is no UTF-8 in the end.
+// poison sets a title, clears the screen, forges a line and a column, reverses text, has C1 and
+// DEL, and ends with invalid UTF-8.
 const poison = "x\x1b]0;PWNED\x07\x1b[2J\nforged\tcolumn\r\u009b31m\u202eabc\x7f\U000e0041\u2028\xff"
 
 func TestShown(t *testing.T) {
@@ -61,7 +61,7 @@ func TestEscapingPassesLinesAndSplitCharacters(t *testing.T) {
 	}
 }
 
-// clean fails where a command's output has something that steers a terminal, or a forged line.
+// clean fails if a command's output controls a terminal, or has a forged line.
 func (r result) clean(t *testing.T, what string) {
 	t.Helper()
 	for _, text := range []string{r.out, r.err} {

@@ -6,7 +6,6 @@ import (
 	"testing"
 )
 
-// Flags work before the command, behind it, and after its arguments.
 func TestFlagsWorkEverywhereOfEveryCommand(t *testing.T) {
 	s := owned(t, 4)
 	path := file(t, "a.ndjson", jsonLines(2))
@@ -45,7 +44,7 @@ func TestFlagsWorkEverywhereOfEveryCommand(t *testing.T) {
 	}
 }
 
-// The variables that the flags of every command stand for, and their order.
+// Flags take precedence over their environment variables.
 func TestFlagsGoBeforeTheEnvironment(t *testing.T) {
 	s := newShop(t, nil)
 	s.send(1)

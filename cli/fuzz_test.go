@@ -11,8 +11,8 @@ import (
 	"github.com/runnel-go/runnel/internal/test/corpus"
 )
 
-// FuzzArrange puts any command line into the order that its parser wants. Nothing of it
-// is lost or made up.
+// FuzzArrange puts any command line into the order that its parser wants, without loss or
+// invention.
 func FuzzArrange(f *testing.F) {
 	for _, line := range []string{"send orders {} --key x", "--output json status", "processor reset a/b --to -100 -y", "tail -- -x", "--", "status --output", "send --key=", "-"} {
 		f.Add(line)
@@ -38,7 +38,6 @@ func FuzzArrange(f *testing.F) {
 	})
 }
 
-// without returns a list without the first occurrence of a word.
 func without(list []string, what string) []string {
 	list = slices.Clone(list)
 	if i := slices.Index(list, what); i >= 0 {
@@ -47,7 +46,7 @@ func without(list []string, what string) []string {
 	return list
 }
 
-// FuzzLines splits anything into lines: each that is not empty, in order, none twice.
+// FuzzLines splits any text into its lines that are not empty: in order, none twice.
 func FuzzLines(f *testing.F) {
 	f.Add([]byte("{}\n\n {\"a\":1} \r\n\xef\xbb\xbf3"), 10)
 	f.Add([]byte("\n\n\n"), 1)

@@ -15,7 +15,7 @@ import (
 	"github.com/runnel-go/runnel"
 )
 
-// find waits until the command has written a match to stderr, and returns its first group.
+// find waits for a match on stderr, and returns its first group.
 func (r *running) find(pattern string) (group string) {
 	r.t.Helper()
 	re := regexp.MustCompile(pattern)
@@ -54,7 +54,7 @@ func awaitCode(t *testing.T, url string, want int) (text string) {
 	return text
 }
 
-// A worker is ready from when it owns its partitions until it drains, and alive until it ends.
+// A worker is ready from when it owns its partitions until it drains, and alive until its end.
 func TestWorkerServesProbesAndMetrics(t *testing.T) {
 	s := newShop(t, &runnel.StreamOptions{Partitions: 4, KeyField: "customer"})
 	hold, held := make(chan struct{}), make(chan struct{})
@@ -144,7 +144,7 @@ func TestALoopbackWorkerIsServedToThisMachine(t *testing.T) {
 	}
 }
 
-// The place of an error in a script is for the log, and not for the clients of a probe.
+// The position of an error in a script is for the log, not for clients of a probe.
 func TestAProbeLeavesOutPlacesInScripts(t *testing.T) {
 	w := httptest.NewRecorder()
 	answer(w, errors.New("refresh: WRONGTYPE wrong kind of value script: 0123456789abcdef0123456789abcdef01234567, on @user_script:17., trying again"))
@@ -153,7 +153,6 @@ func TestAProbeLeavesOutPlacesInScripts(t *testing.T) {
 	}
 }
 
-// Headers without an end are refused, not kept.
 func TestHeadersOfRequestsAreBounded(t *testing.T) {
 	s := newShop(t, nil)
 	s.handled()

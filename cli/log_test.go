@@ -22,7 +22,7 @@ func TestConsole(t *testing.T) {
 	}
 }
 
-// A logger in the app's own options stays, unless a flag of the log is set.
+// The app's own logger stays, unless a log flag is set.
 func TestLoggerOfTheApp(t *testing.T) {
 	server := redistest.Start(t)
 	t.Setenv("RUNNEL_REDIS_URL", server.URL())

@@ -10,12 +10,11 @@ import (
 	"github.com/runnel-go/runnel"
 )
 
-// fullDisk is a stdout that takes nothing.
+// fullDisk is a stdout that fails every write.
 type fullDisk struct{}
 
 func (fullDisk) Write([]byte) (int, error) { return 0, errors.New("no space left on device") }
 
-// unwritable runs a command whose output cannot be written.
 func unwritable(t *testing.T, app *runnel.App, args ...string) result {
 	var errs bytes.Buffer
 	code := Main(t.Context(), app, args, strings.NewReader(`{"customer":"ada"}`), fullDisk{}, &errs)

@@ -14,7 +14,7 @@ import (
 	"github.com/runnel-go/runnel/internal/store"
 )
 
-// An owner owns a partition of orders/printer in a test, and has read its events.
+// An owner owns a partition of orders/printer, and has read its events.
 type owner struct {
 	t       *testing.T
 	c       *store.Client
@@ -23,8 +23,8 @@ type owner struct {
 	entries []redisconn.Entry
 }
 
-// owners sends n orders, of ada, bob, ada, bob, …, each in a millisecond of its own, so that their
-// IDs are in order over both partitions. It returns the owners of the partitions.
+// owners sends n orders, of ada, bob, ada, bob, …, each in a millisecond of its own, which orders
+// their IDs over both partitions. It returns the owners of the partitions.
 func (s *shop) owners(n int) []*owner {
 	s.t.Helper()
 	for i := range n {
@@ -67,8 +67,7 @@ func (o *owner) must(err error) {
 	}
 }
 
-// bury makes dead letters of all events; park parks them, the first in its lane
-// for an hour.
+// bury makes dead letters of all events; park parks them, the first in its lane for an hour.
 func (o *owner) bury(key, text string) {
 	o.t.Helper()
 	for _, e := range o.entries {
@@ -90,11 +89,9 @@ func (o *owner) park(key string) {
 	}
 }
 
-// eventID is the name of an event.
 var eventID = entryid.EventID
 
-// two is a shop with the orders of ada in one partition and those of bob in
-// another one.
+// two is a shop with the orders of ada in one partition and those of bob in another.
 func two(t *testing.T, n int) (s *shop, ada, bob *owner) {
 	t.Helper()
 	s = newShop(t, &runnel.StreamOptions{Partitions: 2, KeyField: "customer", Codec: codec.JSON,
@@ -103,8 +100,7 @@ func two(t *testing.T, n int) (s *shop, ada, bob *owner) {
 	return s, owners[0], owners[1]
 }
 
-// failing is a processor that fails while broken holds, and passes on what it
-// was called with.
+// failing declares a processor that fails while broken holds, and passes on its events.
 func (s *shop) failing(broken *atomic.Bool, opts *runnel.ProcessorOptions) <-chan string {
 	calls := make(chan string, 1000)
 	s.orders.Process("printer", runnel.Each(func(_ context.Context, _ *runnel.Event, o order) error {

@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// A command that takes longer than two seconds tells at a terminal how far it is, how fast,
-// and how long it will take; no other does.
+// At a terminal, a command that takes longer than two seconds shows its progress, rate and
+// remaining time; no other does.
 func TestProgressTellsRateShareAndTimeLeft(t *testing.T) {
 	var out bytes.Buffer
 	now := time.Unix(1767225600, 0)
@@ -56,7 +56,7 @@ func TestPartsTellProgressAndEndAtAnError(t *testing.T) {
 	now := time.Unix(1767225600, 0)
 	p := newProgress(&out)
 	p.terminal, p.began, p.now = true, now, func() time.Time { now = now.Add(3 * time.Second); return now }
-	p.done() // with what was looked at before
+	p.done() // with the last progress
 	refused := errors.New("refused")
 	done, err := inParts(t.Context(), p, "dropped", make([]int, 2*partsAtOnce+1), func(_ context.Context, part []int) ([]int, error) {
 		if len(part) < partsAtOnce {

@@ -38,8 +38,8 @@ func (s *shop) python(life time.Duration) {
 	}
 }
 
-// A processor that is registered here while Python's runnel runs it is shown as such, and its
-// registration can be removed while the worker in Python runs.
+// A processor registered here while Python's runnel runs it is shown as such, and its registration
+// can be removed meanwhile.
 func TestProcessorThatPythonRuns(t *testing.T) {
 	s := newShop(t, &runnel.StreamOptions{Partitions: 2})
 	s.registered()
@@ -91,14 +91,13 @@ func TestGroupOfAnotherProgram(t *testing.T) {
 	s.untyped("processor", "rm", "orders/nope", "--yes").want(t, 1, "", `no processor "nope"`)
 	s.untyped("processor", "rm", "orders/billing", "--yes").want(t, 0, "consumer group billing of stream orders destroyed; 4 events not acked", "")
 	if err := s.orders.Send(ctx, order{}); err != nil {
-		t.Errorf("with the group gone: %v", err)
+		t.Errorf("without the group: %v", err)
 	}
 	if info := printed[listedStream](s, "stream", "info", "orders"); len(info.Groups) != 0 {
 		t.Errorf("%+v", info.Groups)
 	}
 }
 
-// A group is not destroyed while a worker of Python's runnel reads it.
 func TestGroupThatPythonReads(t *testing.T) {
 	s := newShop(t, &runnel.StreamOptions{Partitions: 1})
 	s.send(1)
@@ -114,10 +113,10 @@ func TestGroupThatPythonReads(t *testing.T) {
 	}
 }
 
-// Python's runnel repeats nothing that a processor has done in Go, and does the rest.
+// Python's runnel continues where a processor in Go stopped.
 func TestProcessorGoesBackToPython(t *testing.T) {
 	s := newShop(t, &runnel.StreamOptions{Partitions: 2})
-	s.python(time.Millisecond) // it ran there before, and has read nothing
+	s.python(time.Millisecond) // it ran in Python before, and has read nothing
 	for s.rdb.Exists(t.Context(), "__lock:"+s.app.Name()+".orders.printer.0").Val() > 0 {
 		time.Sleep(time.Millisecond)
 	}
@@ -140,8 +139,8 @@ func TestProcessorGoesBackToPython(t *testing.T) {
 	}
 }
 
-// Python stores no number of partitions. Where it has more of them, no worker would read what it
-// sends there.
+// Python stores no number of partitions. If it has more of them, no worker reads what it sends
+// there.
 func TestPythonHasMorePartitions(t *testing.T) {
 	s := newShop(t, &runnel.StreamOptions{Partitions: 16})
 	sends := func(partition string) {
@@ -170,13 +169,13 @@ func TestPythonHasMorePartitions(t *testing.T) {
 		t.Errorf("the first sender: %v", err)
 	}
 	if n := s.rdb.Exists(t.Context(), "__meta:shop.orders", "__meta:shop").Val(); n != 0 {
-		t.Error("it has stored its own number")
+		t.Error("the sender has stored its own number")
 	}
 }
 
-// pythonWorks does what a worker of Python's runnel does for partition 0: it joins by a membership
-// of the only form that it knows, goes on from its group, and stops. It returns the data that it
-// has processed.
+// pythonWorks acts as a worker of Python's runnel on partition 0: it joins with the only form of
+// membership that it knows, continues from its group, and stops. It returns the data that it has
+// processed.
 func (s *shop) pythonWorks() (all []string) {
 	s.t.Helper()
 	ctx, log, members := s.t.Context(), "__strm:shop.orders.0", map[string]struct {
@@ -207,7 +206,7 @@ func (s *shop) pythonWorks() (all []string) {
 	return all
 }
 
-// The steps of docs/partitioning.md, from Python to Go, back, and to Go again: each event is
+// By the steps of docs/partitioning.md, from Python to Go, back, and to Go again, each event is
 // processed once.
 func TestThereAndBackAgain(t *testing.T) {
 	s := newShop(t, &runnel.StreamOptions{Partitions: 1, Codec: codec.JSON, Partitioner: python.Partitioner})

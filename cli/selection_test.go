@@ -34,12 +34,11 @@ func TestFlagsThatSelect(t *testing.T) {
 
 const twin = "1700000000000-0"
 
-// twins is a shop whose two partitions each have an event of the same entry ID, and another one after
-// it.
+// twins is a shop whose two partitions each have an event of the same entry ID, and one after it.
 func twins(t *testing.T) (s *shop, ada, bob *owner) {
 	t.Helper()
 	s, _, _ = two(t, 2)
-	for _, key := range s.rdb.Keys(t.Context(), "__*:shop.orders.*").Val() { // only its metadata is left
+	for _, key := range s.rdb.Keys(t.Context(), "__*:shop.orders.*").Val() { // all but its metadata
 		s.rdb.Del(t.Context(), key)
 	}
 	for i, key := range []string{"__strm:shop.orders.0", "__strm:shop.orders.1"} {
@@ -52,7 +51,7 @@ func twins(t *testing.T) (s *shop, ada, bob *owner) {
 	return s, owners[0], owners[1]
 }
 
-// An entry ID is unique within its partition only. Without the partition it is refused where two
+// An entry ID is unique only within its partition. Without the partition it is refused if two
 // partitions have it.
 func TestABareIDOfSeveralEventsIsRefused(t *testing.T) {
 	s, ada, bob := twins(t)
@@ -96,7 +95,7 @@ func TestABareIDOfSeveralParkedEventsIsRefused(t *testing.T) {
 	}
 }
 
-// The ID of a dead letter may be that of an event of the same partition.
+// A dead letter's ID may equal that of an event of the same partition.
 func TestAnIDOfALetterAndOfAnEventIsRefused(t *testing.T) {
 	s, ada, _ := two(t, 4)
 	ada.bury("ada", "no ink")

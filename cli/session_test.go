@@ -39,7 +39,7 @@ func TestNoServer(t *testing.T) {
 	}
 }
 
-// newShopApp is an app that needs no server.
+// newShopApp returns an app that needs no server.
 func newShopApp() *runnel.App {
 	app := runnel.New("shop", nil)
 	runnel.NewStream(app, "orders", func(o order) string { return o.Customer }, nil)

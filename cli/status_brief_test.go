@@ -8,7 +8,7 @@ import (
 	"github.com/runnel-go/runnel/internal/store"
 )
 
-// `status` of a whole app answers in ten lines, with what needs attention in front.
+// `status` of a whole app takes ten lines, with what needs attention first.
 func TestStatusOfAnAppTakesTenLines(t *testing.T) {
 	s := newShop(t, nil)
 	s.untyped("status").want(t, 0, "app shop at "+strings.TrimPrefix(s.url, "redis://")+": 0 streams, 0 processors, 0 workers, leader -\na stream is there once", "")
@@ -50,9 +50,9 @@ more: `)
 	}
 	r.matches(t, `(?m)^s7/b .* 2 no owner, 1 quarantined$`, `(?m)^and 78 other processors: processor ls lists them$`, `(?m)^and \d+ other findings: check lists them$`)
 	if at := strings.Index(r.out, "s7/b"); at < 0 || at > strings.Index(r.out, "orders/printer") && strings.Contains(r.out, "orders/printer") {
-		t.Errorf("the processor that is quarantined is not in front:\n%s", r.out)
+		t.Errorf("the quarantined processor is not first:\n%s", r.out)
 	}
-	// A partition that cannot be read is reported beside the others.
+	// An unreadable partition is reported beside the others.
 	key := "__strm:shop.s3.0"
 	s.rdb.Set(t.Context(), key, "x", 0)
 	s.untyped("status").want(t, 0, "cannot be looked at", "")

@@ -13,8 +13,7 @@ import (
 	"github.com/runnel-go/runnel/internal/test/redistest"
 )
 
-// fullPipe returns the end of a pipe to write into that has no room left. The pipe has no
-// reader at work.
+// fullPipe returns the write end of a full pipe without a reader.
 func fullPipe(t *testing.T) *os.File {
 	t.Helper()
 	r, w, err := os.Pipe()
@@ -33,8 +32,8 @@ func fullPipe(t *testing.T) *os.File {
 	return w
 }
 
-// A worker whose stderr is a full pipe joins, owns its partitions, and ends at a signal. A command
-// that cannot write its error ends with its code.
+// With a full pipe as stderr, a worker joins, owns its partitions, and ends at a signal, and a
+// failing command ends with its code.
 func TestAStderrThatIsNotRead(t *testing.T) {
 	dir, err := binaries()
 	if err != nil {

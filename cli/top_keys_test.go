@@ -57,7 +57,7 @@ func TestTopQuits(t *testing.T) {
 	}
 }
 
-// An act needs a y, and is the one of the question.
+// An act needs a y, and acts on the row of its question.
 func TestTopActsOnlyAfterAYes(t *testing.T) {
 	for _, tt := range []struct {
 		keys string
@@ -92,7 +92,7 @@ func TestTopActsOnlyAfterAYes(t *testing.T) {
 	}
 }
 
-// There is one act at a time. Its outcome is shown until the next key.
+// Acts run one at a time. The outcome is shown until the next key.
 func TestTopShowsTheOutcomeOfAnAct(t *testing.T) {
 	m := topAt(80, 24)
 	m.pressed("down p y")
@@ -113,7 +113,7 @@ func TestTopShowsTheOutcomeOfAnAct(t *testing.T) {
 		t.Error(text)
 	}
 	if act, _ := m.pressed("p y"); act == nil {
-		t.Error("nothing is done after an error")
+		t.Error("no act after an error")
 	}
 }
 
@@ -131,7 +131,7 @@ func TestTopReadOnly(t *testing.T) {
 	}
 }
 
-// A row stays selected wherever it moves. When it is gone, the row in its place is selected.
+// The selection follows its row. When the row is gone, the one in its place is selected.
 func TestTopKeepsTheSelection(t *testing.T) {
 	m := topAt(80, 24)
 	m.pressed("down down")
@@ -149,7 +149,7 @@ func TestTopKeepsTheSelection(t *testing.T) {
 	}
 	m.sampled(&inspect.Sample{App: &inspect.AppState{}}, topNow)
 	if act, _ := m.pressed("p y enter"); act != nil || m.row() != nil {
-		t.Error("something of nothing")
+		t.Error("an act without a row")
 	}
 }
 

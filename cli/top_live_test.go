@@ -28,7 +28,6 @@ type topScreen struct {
 	end  chan error
 }
 
-// live starts top in a window of its own.
 func (s *shop) live(url string) *topScreen {
 	s.t.Helper()
 	app := runnel.New("shop", &runnel.Options{RedisURL: url})
@@ -68,7 +67,6 @@ func (s *shop) ruled() []inspect.RuleState {
 	return printed[[]inspect.RuleState](s, "rules", "ls")
 }
 
-// Keys pause and resume what a worker runs.
 func TestTopPausesAndResumes(t *testing.T) {
 	s := newShop(t, &runnel.StreamOptions{Partitions: 2, KeyField: "customer"})
 	handled := s.handled()
@@ -91,7 +89,7 @@ func TestTopPausesAndResumes(t *testing.T) {
 	if len(handled) != 0 {
 		t.Error("an event was handled during the pause")
 	}
-	// The next look has to show the rule before it can be taken back.
+	// The rule can be removed once a look has shown it.
 	eventually(t, "no rule of the partition", func() bool { top.press(t, "ry"); return len(s.ruled()) == 1 })
 	s.untyped("resume", "orders/printer").want(t, 0, "removed", "")
 	receive(t, handled, "event")
@@ -102,7 +100,6 @@ func TestTopPausesAndResumes(t *testing.T) {
 	w.stop().want(t, 0, "", "partitions paused")
 }
 
-// e ends a quarantine.
 func TestTopReleases(t *testing.T) {
 	s := newShop(t, &runnel.StreamOptions{Partitions: 2, KeyField: "customer"})
 	broken, mended := make(chan struct{}), make(chan string, 10)
@@ -137,7 +134,7 @@ func TestTopReleases(t *testing.T) {
 	w.stop().want(t, 0, "", "no paper")
 }
 
-// The outcome of an act that is under way when the user quits is printed.
+// If the user quits during an act, its outcome is printed.
 func TestTopPrintsTheOutcomeOfAnActAfterItsEnd(t *testing.T) {
 	server := redistest.Start(t)
 	s := shopAt(t, server.URL(), server.Client(t), &runnel.StreamOptions{Partitions: 2})
@@ -161,7 +158,7 @@ func TestTopPrintsTheOutcomeOfAnActAfterItsEnd(t *testing.T) {
 	}
 }
 
-// top goes on while Redis is away and after its return, and ends with ctx.
+// top survives an absence of Redis, and ends with ctx.
 func TestTopOutlivesRedis(t *testing.T) {
 	server := redistest.Start(t)
 	s := shopAt(t, server.URL(), server.Client(t), &runnel.StreamOptions{Partitions: 2})

@@ -20,8 +20,8 @@ var updateTop = flag.Bool("update", false, "rewrite the screens in testdata/top"
 
 var topNow = time.Date(2026, 1, 2, 15, 4, 5, 0, time.UTC)
 
-// topSample is an app with two streams and three processors: printer has a quarantined
-// partition, one that is paused, and a member that is dead; no worker runs audit.
+// topSample is an app with two streams and three processors: printer has a quarantined partition, a
+// paused one, and a dead member; no worker runs audit.
 func topSample() *inspect.Sample {
 	rate := func(v float64) *float64 { return &v }
 	running := topNow.Add(-90 * time.Second)
@@ -90,7 +90,7 @@ func (m *topModel) pressed(keys string) (act *topAct, quit bool) {
 	return act, quit
 }
 
-// text is the screen without styles. It checks that the screen fits the window.
+// text returns the screen without styles, and checks that it fits the window.
 func (m *topModel) text(t *testing.T) string {
 	t.Helper()
 	lines := topView{m}.draw()
@@ -160,7 +160,7 @@ func TestTopScreens(t *testing.T) {
 	}
 }
 
-// No window is too small, and none makes a row wider than it.
+// top fits any window, however small.
 func TestTopInEveryWindow(t *testing.T) {
 	for _, keys := range []string{"", "down enter", "down enter tab", "?", "p", "down enter down down r", "/ x"} {
 		for _, height := range []int{0, 1, 2, 3, 5, 8, 40} {
@@ -173,7 +173,7 @@ func TestTopInEveryWindow(t *testing.T) {
 	}
 }
 
-// Rows that need attention have a color, and texts of others do not control the terminal.
+// Rows that need attention have a color, and foreign texts do not control the terminal.
 func TestTopStyles(t *testing.T) {
 	m := topAt(120, 24)
 	m.pressed("down enter")
@@ -190,7 +190,7 @@ func TestTopStyles(t *testing.T) {
 	}
 }
 
-// manyPartitions is a processor with so many partitions, the later the larger their lag.
+// manyPartitions is a processor with n partitions, the lag growing with the number.
 func manyPartitions(n int) *inspect.Sample {
 	s := topSample()
 	p := &s.App.Streams[0].Processors[0]
@@ -230,7 +230,7 @@ func TestTopScrollsOverManyPartitions(t *testing.T) {
 		{"pgup pgup", 1022 - 2*rows, 1021 - rows, fmt.Sprint(1022 - 2*rows)},
 		{"home", 0, rows - 1, "0"},
 		{"down k j", 0, rows - 1, "1"},
-		{"s", 1023, 1024 - rows, "1"},    // by lag; the selected one goes with its place
+		{"s", 1023, 1024 - rows, "1"},    // by lag; the selection moves along
 		{"s s s home", 0, rows - 1, "0"}, // by name again
 	} {
 		m.pressed(tt.keys)

@@ -19,7 +19,7 @@ const (
 	mostChosen     = mostListed // events of one action
 )
 
-// A command is the request of an action. The action determines which fields it needs.
+// A command is the request of an action, which determines the fields it needs.
 type command struct {
 	Who string `json:"who"`
 	Why string `json:"why"`
@@ -35,8 +35,7 @@ type command struct {
 	from string
 }
 
-// An action executes a command. It returns what was done as a sentence, even beside an
-// error.
+// An action executes a command. Even beside an error it returns what was done, as a sentence.
 type action struct {
 	on func(c *command) string // the subject of the command, for the audit
 	do doer
@@ -67,7 +66,6 @@ func ofPartition(c *command) string {
 	return fmt.Sprintf("%s/%d", c.Processor, *c.Partition)
 }
 
-// token answers whether a token is the right one.
 func (d *dashboard) token(w http.ResponseWriter, r *http.Request) {
 	if code, err := d.guard.admit(r); err != nil {
 		refuse(w, code, err)
@@ -76,11 +74,11 @@ func (d *dashboard) token(w http.ResponseWriter, r *http.Request) {
 	w.WriteHeader(http.StatusNoContent)
 }
 
-// outcome is the answer to the page about an action.
+// outcome is the answer to an action.
 type outcome struct {
 	Result string `json:"result"`
 	Error  string `json:"error,omitempty"`
-	Audit  string `json:"audit,omitempty"` // why the audit stream does not have the outcome
+	Audit  string `json:"audit,omitempty"` // why the outcome is not in the audit stream
 }
 
 func (d *dashboard) act(w http.ResponseWriter, r *http.Request) {
@@ -104,8 +102,7 @@ func (d *dashboard) act(w http.ResponseWriter, r *http.Request) {
 		refuse(w, codeOf(err), err)
 		return
 	}
-	// A begun action is completed, and its outcome is recorded, even if the page is
-	// closed meanwhile.
+	// A begun action is completed, and its outcome recorded, even if the page is closed.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(r.Context()), actionPatience)
 	defer cancel()
 	http.NewResponseController(w).SetWriteDeadline(time.Now().Add(actionPatience + writePatience))
@@ -113,8 +110,8 @@ func (d *dashboard) act(w http.ResponseWriter, r *http.Request) {
 	answer(w, code, out)
 }
 
-// audited calls an action between two entries in the audit stream. If the first entry
-// cannot be written, the action is not called.
+// audited calls an action between two entries in the audit stream, unless the first cannot be
+// written.
 func (d *dashboard) audited(ctx context.Context, c *store.Client, name string, todo action, cmd *command) (int, outcome) {
 	id, err := c.BeginAudit(ctx, store.Audit{
 		Who: cmd.Who, From: cmd.from, What: name, On: cut(todo.on(cmd), 300).Text, Why: cmd.Why, Detail: cmd.detail(),
@@ -160,7 +157,7 @@ func commandOf(w http.ResponseWriter, r *http.Request) (*command, error) {
 	return cmd, nil
 }
 
-// detail returns what the audit records of a command beside its subject.
+// detail returns what the audit records beside the subject.
 func (c *command) detail() string {
 	var parts []string
 	if len(c.IDs) > 0 {

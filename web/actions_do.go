@@ -69,7 +69,6 @@ func release(ctx context.Context, c *admin.Client, cmd *command) (string, error)
 	return "resumed", nil
 }
 
-// processorIn parses STREAM/PROCESSOR.
 func processorIn(text string) (stream, processor string, err error) {
 	stream, processor, _ = strings.Cut(text, "/")
 	if stream == "" || processor == "" {
@@ -78,8 +77,7 @@ func processorIn(text string) (stream, processor string, err error) {
 	return stream, processor, nil
 }
 
-// chosen returns the elements of a list that a command names. It returns an error if none
-// is there.
+// chosen returns the elements of a list that a command names, and an error if there are none.
 func chosen[T any](cmd *command, list []T, name func(*T) string) ([]T, error) {
 	var out []T
 	for i := range list {
@@ -93,8 +91,8 @@ func chosen[T any](cmd *command, list []T, name func(*T) string) ([]T, error) {
 	return out, nil
 }
 
-// among returns a filter for the partitions that the IDs of a command name. These must be
-// partitions of the stream.
+// among returns a filter for the partitions in the IDs of a command. They must be partitions of the
+// stream.
 func among(ctx context.Context, c *admin.Client, cmd *command, stream string) (*admin.Filter, error) {
 	st, err := c.Stream(ctx, stream)
 	if err != nil {
@@ -118,7 +116,7 @@ func among(ctx context.Context, c *admin.Client, cmd *command, stream string) (*
 }
 
 // changeChosen returns a doer that calls change with the elements of a processor's list that a
-// command names. what is such an element, and did what became of it.
+// command names. what names an element, did what was done to it.
 func changeChosen[L interface {
 	List(context.Context, *admin.Filter) ([]T, error)
 }, T, D any](what, did string, of func(c *admin.Client, stream, processor string) L, id func(*T) string, change func(L, context.Context, []T) ([]D, error)) doer {

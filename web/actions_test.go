@@ -15,7 +15,6 @@ import (
 
 func acting(t *testing.T) *shop { return newShop(t, 1, &Options{AllowActions: true, Token: secret}) }
 
-// dead returns the dead letters as the page lists them.
 func (s *shop) dead() listedAside[letter] {
 	s.t.Helper()
 	return get[listedAside[letter]](s, "/api/dead?processor=orders/printer")
@@ -126,7 +125,7 @@ func TestRulesAndResume(t *testing.T) {
 	s.did("release", partition, http.StatusOK, "resumed, event 0/"+o.entries[0].ID+" is passed over")
 }
 
-// An action that cannot be recorded in the audit is not done.
+// An action that the audit cannot record is not done.
 func TestNothingIsDoneWithoutAudit(t *testing.T) {
 	s := acting(t)
 	s.must(s.c.Redis().Set(t.Context(), s.c.Keys().Audit(), "no stream", 0).Err())
@@ -175,7 +174,6 @@ func TestBadActions(t *testing.T) {
 	}
 }
 
-// A wrong token is rejected, a right one is accepted.
 func TestToken(t *testing.T) {
 	s := acting(t)
 	try := func(token string) int {
@@ -192,14 +190,14 @@ func TestToken(t *testing.T) {
 	}
 	resp, _ := s.request(http.MethodPost, "/api/token", "", actionHeader, "1", "Authorization", "Bearer "+secret)
 	if resp.StatusCode != http.StatusTooManyRequests || resp.Header.Get("Retry-After") != "60" {
-		t.Errorf("token: %d, to be tried again after %q s", resp.StatusCode, resp.Header.Get("Retry-After"))
+		t.Errorf("token: %d, Retry-After %q", resp.StatusCode, resp.Header.Get("Retry-After"))
 	}
 	if code, _ := s.act("pause", `{"scope": "app"}`); code != http.StatusTooManyRequests {
 		t.Errorf("after many wrong ones: %d", code)
 	}
 }
 
-// Events are listed newest first, over all partitions; a key selects its partition.
+// Events are listed newest first over all partitions; a key selects its partition.
 func TestEvents(t *testing.T) {
 	s := newShop(t, 8, nil)
 	evil := `<script>alert("x")</script>` + strings.Repeat("é", recordInList)
@@ -233,7 +231,7 @@ func TestEvents(t *testing.T) {
 		t.Errorf("%+v", of)
 	}
 	if none := get[listedEvents](s, "/api/events?stream=orders&key="); len(none.Events) != 0 {
-		t.Errorf("an empty key is one, too: %+v", none)
+		t.Errorf("the empty key: %+v", none)
 	}
 	if few := get[listedEvents](s, "/api/events?stream=orders&limit=5"); len(few.Events) != 5 || few.Complete || few.Events[4].ID != all.Events[4].ID {
 		t.Errorf("%+v", few)
@@ -245,7 +243,6 @@ func TestEvents(t *testing.T) {
 	}
 }
 
-// A dead letter is listed without its event, and shown with it.
 func TestDeadLetters(t *testing.T) {
 	s := newShop(t, 1, nil)
 	o := s.own("ada", "bob")

@@ -16,7 +16,7 @@ import (
 )
 
 const (
-	maxAsks     = 4 // lists that are read concurrently
+	maxAsks     = 4 // lists read concurrently
 	askPatience = 15 * time.Second
 	listed      = 100 // by default
 	mostListed  = 500
@@ -38,7 +38,6 @@ func notFound(format string, args ...any) error {
 	return &requestError{http.StatusNotFound, fmt.Sprintf(format, args...)}
 }
 
-// A lister answers a request with a list.
 type lister func(ctx context.Context, c *store.Client, r *http.Request) (any, error)
 
 // ask returns a handler for lists, which serves a few at a time.
@@ -46,8 +45,8 @@ func (d *dashboard) ask(list lister) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		ctx, cancel := context.WithTimeout(r.Context(), askPatience)
 		defer cancel()
-		// The server's own limits may be shorter. Its limit for reading, too, would
-		// cancel the request.
+		// The server's own limits may be shorter. Even its limit for reading would cancel the
+		// request.
 		rc, limit := http.NewResponseController(w), time.Now().Add(askPatience+writePatience)
 		rc.SetReadDeadline(limit)
 		rc.SetWriteDeadline(limit)
@@ -114,7 +113,6 @@ func refuse(w http.ResponseWriter, code int, err error) {
 	}{err.Error()})
 }
 
-// streamOf returns a stream's metadata.
 func streamOf(ctx context.Context, c *store.Client, stream string) (store.Meta, error) {
 	if stream == "" {
 		return store.Meta{}, badRequest("which stream?")
@@ -126,7 +124,6 @@ func streamOf(ctx context.Context, c *store.Client, stream string) (store.Meta, 
 	return m, err
 }
 
-// An ask is a request for a list of a stream.
 type ask struct {
 	stream     string
 	meta       store.Meta
@@ -145,13 +142,11 @@ func askOf(ctx context.Context, c *store.Client, r *http.Request) (*ask, error) 
 	return a, errors.Join(err, limitErr)
 }
 
-// A place is the processor that a request names.
 type place struct {
 	stream, processor string
 	meta              store.Meta
 }
 
-// placeOf returns the processor that STREAM/PROCESSOR names.
 func placeOf(ctx context.Context, c *store.Client, text string) (place, error) {
 	p := place{}
 	var err error
@@ -168,7 +163,7 @@ func placeOf(ctx context.Context, c *store.Client, text string) (place, error) {
 }
 
 // idOf returns the requested entry ID of an event, or ID of a dead letter, "" for none.
-// Its partition is among partitionsOf.
+// partitionsOf returns its partition.
 func idOf(r *http.Request) string {
 	_, id, _ := entryid.ParseEventID(r.URL.Query().Get("id"))
 	return id
@@ -198,7 +193,6 @@ func partitionsOf(r *http.Request, meta store.Meta) ([]int, error) {
 	return []int{n}, nil
 }
 
-// limitOf returns the requested number of elements.
 func limitOf(r *http.Request) (int, error) {
 	text := r.URL.Query().Get("limit")
 	if text == "" {
@@ -211,7 +205,7 @@ func limitOf(r *http.Request) (int, error) {
 	return n, nil
 }
 
-// keyOf returns the requested key, nil for any; the empty key is a key, too.
+// keyOf returns the requested key, nil for any; "" is a key, too.
 func keyOf(r *http.Request) *string {
 	if q := r.URL.Query(); q.Has("key") {
 		key := q.Get("key")

@@ -10,7 +10,7 @@ import (
 	"github.com/runnel-go/runnel/internal/store"
 )
 
-// A server may allow less time for reading a request than a list takes.
+// A server's time limit for reading requests does not end a list.
 func TestListsOutlastTheServersLimits(t *testing.T) {
 	d := &dashboard{asks: make(chan struct{}, 1)}
 	s := newShop(t, 1, nil)

@@ -14,16 +14,15 @@ import (
 //go:embed assets
 var embedded embed.FS
 
-// contentTypes are the types of the files by extension; the system's own may differ.
+// contentTypes are the types of files by extension; the system's own may differ.
 var contentTypes = map[string]string{
 	".html": "text/html; charset=utf-8", ".js": "text/javascript; charset=utf-8",
 	".css": "text/css; charset=utf-8", ".svg": "image/svg+xml",
 }
 
-// An asset is a file of the page.
 type asset struct {
 	body []byte
-	tag  string // its version, for browsers that have the file
+	tag  string // its version, for browsers that cache the file
 	kind string
 }
 

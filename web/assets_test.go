@@ -12,11 +12,10 @@ import (
 	"testing"
 )
 
-// forbidden matches code that could take a payload for HTML or a program, or send
-// requests elsewhere.
+// forbidden matches code that could take a payload for HTML or code, or send requests elsewhere.
 var forbidden = regexp.MustCompile(`(?i)innerHTML|outerHTML|insertAdjacent|document\.write|\beval\(|new Function|srcdoc|javascript:|https?://|\bimport\(|style="|\bon(click|load|error)="`)
 
-// namespaces are names, which no browser requests.
+// namespaces are names that no browser requests.
 var namespaces = strings.NewReplacer(`xmlns="http://www.w3.org/2000/svg"`, "")
 
 func TestPageIsClosed(t *testing.T) {
@@ -49,7 +48,6 @@ func TestPageIsClosed(t *testing.T) {
 	}
 }
 
-// Every file that the page loads is there.
 func TestImportsOfThePageAreThere(t *testing.T) {
 	files := embeddedAssets()
 	imports := regexp.MustCompile(`from "\./([^"]+)"`)
@@ -70,7 +68,7 @@ func TestImportsOfThePageAreThere(t *testing.T) {
 	}
 }
 
-// The vendored files are unchanged: they match the script that fetches them.
+// The vendored files match the script that fetches them.
 func TestVendoredFilesAreUnchanged(t *testing.T) {
 	script, err := os.ReadFile("../scripts/vendor-web.sh")
 	if err != nil {
@@ -80,7 +78,7 @@ func TestVendoredFilesAreUnchanged(t *testing.T) {
 	for _, m := range regexp.MustCompile(`(?m)^\S+ (\S+) ([0-9a-f]{64})$`).FindAllSubmatch(script, -1) {
 		listed++
 		if sum := sha256.Sum256(files["vendor/"+string(m[1])].body); hex.EncodeToString(sum[:]) != string(m[2]) {
-			t.Errorf("%s is not what it was", m[1])
+			t.Errorf("%s differs from the script", m[1])
 		}
 	}
 	for name := range files {
@@ -89,6 +87,6 @@ func TestVendoredFilesAreUnchanged(t *testing.T) {
 		}
 	}
 	if listed != 0 {
-		t.Errorf("%d files more in the script than there are", listed)
+		t.Errorf("%d more files in the script than in vendor", listed)
 	}
 }

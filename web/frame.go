@@ -10,7 +10,7 @@ import (
 	"github.com/runnel-go/runnel/internal/inspect"
 )
 
-// A rate is events per second, in JSON with two digits behind the point.
+// A rate is events per second, with two decimals in JSON.
 type rate float64
 
 // MarshalJSON implements json.Marshaler.
@@ -24,11 +24,11 @@ func rounded(v *float64) *rate { return (*rate)(v) }
 type frame struct {
 	seen   time.Time // by the clock of this process
 	sample *inspect.Sample
-	err    string // there is no sample
+	err    string // if there is no sample
 	moves  []move
 
 	mu   sync.Mutex
-	json map[string][]byte // by the processor that is watched
+	json map[string][]byte // by watched processor
 }
 
 // encoded returns the frame as JSON for pages that watch this processor, "" for none.
@@ -52,7 +52,7 @@ func (f *frame) encoded(watched string) ([]byte, error) {
 	return text, err
 }
 
-// A shownApp is the part of a frame for all pages.
+// A shownApp is the part of a frame that all pages get.
 type shownApp struct {
 	App      string              `json:"app"`
 	Redis    string              `json:"redis"`
@@ -144,8 +144,8 @@ func shownOf(p *inspect.ProcessorState, r *inspect.ProcessorRates) shownProcesso
 	return one
 }
 
-// A detail is a processor with its partitions, a column for each number, so that a
-// thousand partitions take few bytes.
+// A detail is a processor with its partitions, a column for each number: a thousand partitions take
+// few bytes.
 type detail struct {
 	Stream    string                `json:"stream"`
 	Processor string                `json:"processor"`
@@ -154,7 +154,7 @@ type detail struct {
 	Owner     []int                 `json:"owner"` // index in Owners, -1 for none
 	Lag       []int64               `json:"lag"`
 	Pending   []int64               `json:"pending"`
-	Age       []int64               `json:"age"` // ms, of the oldest event that is not acked
+	Age       []int64               `json:"age"` // ms, of the oldest unacked event
 	Lease     []int64               `json:"lease"`
 	Epoch     []int64               `json:"epoch"`
 	Delayed   []int64               `json:"delayed"`
@@ -163,7 +163,7 @@ type detail struct {
 	Lost      []int64               `json:"lost"`
 	Length    []int64               `json:"length"`
 	Done      []*rate               `json:"done"`
-	Notes     map[int]note          `json:"notes"` // by partition, where there is more to show
+	Notes     map[int]note          `json:"notes"` // by partition, if there is more to show
 }
 
 // A note has the special states of a partition.
@@ -202,8 +202,7 @@ func detailOf(p *inspect.ProcessorState, r *inspect.ProcessorRates) *detail {
 	return d
 }
 
-// shortened returns the quarantine with its reason, the text of an error, cut to a
-// bounded length: every sample repeats it.
+// shortened cuts the reason, the text of an error, to a bounded length: every sample repeats it.
 func shortened(q *inspect.QuarantineState) *inspect.QuarantineState {
 	if q == nil {
 		return nil

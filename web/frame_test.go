@@ -9,7 +9,7 @@ import (
 	"github.com/runnel-go/runnel/internal/inspect"
 )
 
-// The frame has every reason why a partition is not processed, as status has.
+// Like status, a frame has every reason why a partition is not processed.
 func TestAFrameHasWhatKeepsAPartition(t *testing.T) {
 	at := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	p := inspect.ProcessorState{Stream: "orders", Processor: "printer", MembersErr: "key __memb holds a string", Partitions: []inspect.PartitionState{

@@ -15,7 +15,7 @@ import (
 	"time"
 )
 
-// policy allows the page to load files of this server, and nothing else.
+// policy allows the page to load files of this server only.
 const policy = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' data:; " +
 	"frame-ancestors 'none'; base-uri 'none'; form-action 'none'"
 
@@ -31,19 +31,18 @@ func setHeaders(h http.Header) {
 	h.Set("Cache-Control", "no-store")
 }
 
-// toDirectory redirects a browser to the requested path with a slash at its end, as the
-// addresses within the page are relative to it. It uses the path that the browser
-// requested, since a prefix may have been stripped.
+// toDirectory redirects to the requested path with a slash at its end: addresses within the page
+// are relative to it. It uses the path that the browser requested, since a prefix may have been
+// stripped.
 func toDirectory(w http.ResponseWriter, r *http.Request) {
 	asked, _, _ := strings.Cut(r.RequestURI, "?")
 	w.Header().Set("Location", "./"+path.Base(asked)+"/")
 	w.WriteHeader(http.StatusPermanentRedirect)
 }
 
-// isForeign reports whether the browser's headers name a page of another origin as the
-// sender. Such a page could not read the answer, but could make the server work. Without
-// TLS browsers send Sec-Fetch-Site only on the loopback, and Origin only to other
-// origins.
+// isForeign reports whether the browser names a page of another origin as the sender. Such a page
+// could not read the answer, but could make the server work. Without TLS browsers send
+// Sec-Fetch-Site only on the loopback, and Origin only to other origins.
 func isForeign(r *http.Request) bool {
 	switch r.Header.Get("Sec-Fetch-Site") {
 	case "same-origin", "none":
@@ -56,14 +55,14 @@ func isForeign(r *http.Request) bool {
 	return true
 }
 
-// actionHeader is a header that a page of another origin cannot send without a preflight
-// request, which the dashboard does not allow.
+// actionHeader is a header that a page of another origin cannot send without a preflight request,
+// which the dashboard does not allow.
 const actionHeader = "X-Runnel-Dashboard"
 
 const (
 	wrongTokens = 10 // allowed for an address in a wrongWindow
 	wrongWindow = time.Minute
-	guessers    = 1024 // addresses that are remembered
+	guessers    = 1024 // addresses remembered
 )
 
 var (
@@ -73,7 +72,7 @@ var (
 	errForeign    = errors.New("the request came from another page")
 )
 
-// A guard decides which requests may act. Its methods are safe for concurrent use.
+// A guard decides which requests may act. It is safe for concurrent use.
 type guard struct {
 	hosts []string
 	token [sha256.Size]byte
@@ -84,7 +83,7 @@ type guard struct {
 	guesses map[string]guess // by address
 }
 
-// A guess is the number of wrong tokens from an address since its window began.
+// A guess counts the wrong tokens from an address since its window began.
 type guess struct {
 	began time.Time
 	wrong int
@@ -106,7 +105,7 @@ func (g *guard) knows(host string) bool {
 	return slices.ContainsFunc(g.hosts, func(h string) bool { return strings.EqualFold(h, host) })
 }
 
-// admit returns a status code and the reason if a request may not act, and 0 if it may.
+// admit returns 0 if a request may act, or else a status code and the reason.
 func (g *guard) admit(r *http.Request) (int, error) {
 	if g.cross.Check(r) != nil || r.Header.Get(actionHeader) == "" {
 		return http.StatusForbidden, errForeign
@@ -116,7 +115,7 @@ func (g *guard) admit(r *http.Request) (int, error) {
 		return http.StatusUnauthorized, errNoToken
 	}
 	from, sum := addressOf(r), sha256.Sum256([]byte(token))
-	g.mu.Lock() // over both, or concurrent guesses would exceed the limit
+	g.mu.Lock() // over check and count, or concurrent guesses would exceed the limit
 	defer g.mu.Unlock()
 	if !g.mayTry(from) {
 		return http.StatusTooManyRequests, errGuesses
@@ -128,12 +127,10 @@ func (g *guard) admit(r *http.Request) (int, error) {
 	return 0, nil
 }
 
-// tokenHeader carries the token from the page: a proxy in front may want Authorization
-// for itself.
+// tokenHeader carries the token from the page: a proxy may use Authorization itself.
 const tokenHeader = "X-Runnel-Token"
 
-// tokenOf returns the token of a request: from the page's header, or, from scripts, a
-// Bearer.
+// tokenOf returns the token of a request: from the page's header, or a Bearer from scripts.
 func tokenOf(r *http.Request) string {
 	if token := r.Header.Get(tokenHeader); token != "" {
 		return token
@@ -171,8 +168,8 @@ func (g *guard) noteWrong(from string) {
 	g.guesses[from] = was
 }
 
-// addressOf returns the remote address of the connection; for IPv6 the network, since one
-// machine has many addresses in it.
+// addressOf returns the remote address; for IPv6 its network, as one machine may have many
+// addresses in it.
 func addressOf(r *http.Request) string {
 	host, _, err := net.SplitHostPort(r.RemoteAddr)
 	if err != nil {

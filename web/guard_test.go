@@ -10,8 +10,7 @@ import (
 	"github.com/runnel-go/runnel"
 )
 
-// Every answer has the headers that keep a browser from doing anything that the page does
-// not.
+// Every answer has the headers that restrict the browser to what the page does.
 func TestEveryAnswerHasTheHeaders(t *testing.T) {
 	s := newShop(t, 1, &Options{AllowActions: true, Token: secret})
 	for _, tt := range []struct {
@@ -56,7 +55,7 @@ func TestAssetsAreAskedForAgain(t *testing.T) {
 	}
 }
 
-// Without AllowActions only reading is possible, with any credentials.
+// Without AllowActions the dashboard only reads, whatever the credentials.
 func TestReadOnly(t *testing.T) {
 	s := newShop(t, 1, &Options{Token: secret})
 	for _, path := range []string{"/api/actions/pause", "/api/token", "/", "/api/live"} {
@@ -81,7 +80,7 @@ func TestHosts(t *testing.T) {
 	}
 }
 
-// A foreign page cannot make the server work, even though it could not read the answer.
+// A foreign page cannot even make the server work.
 func TestForeignPagesCannotAsk(t *testing.T) {
 	s := newShop(t, 1, nil)
 	for site, code := range map[string]int{"cross-site": 403, "same-site": 403, "same-origin": 200, "none": 200} {
@@ -94,7 +93,7 @@ func TestForeignPagesCannotAsk(t *testing.T) {
 	}
 }
 
-// Below a prefix every address of the page is relative to the prefix.
+// Under a prefix every address of the page is relative to the prefix.
 func TestPrefix(t *testing.T) {
 	s := newShop(t, 1, nil)
 	mux := http.NewServeMux()
@@ -151,8 +150,8 @@ func TestWhoMayAct(t *testing.T) {
 	}
 }
 
-// An address that guesses is refused after a few tokens, even with the right one, until a
-// minute is over; other addresses are not.
+// An address that guesses is refused after a few tokens, even with the right one, until a minute is
+// over; other addresses are not.
 func TestGuesses(t *testing.T) {
 	g := newGuard(Options{AllowActions: true, Token: secret})
 	now := time.Now()

@@ -16,21 +16,20 @@ const (
 
 var errViewers = errors.New("too many pages watch this dashboard")
 
-// A hub lets one of its watchers look at the app for all of them. Its methods are safe
-// for concurrent use.
+// A hub lets one of its watchers look at the app for all of them. It is safe for concurrent use.
 type hub struct {
 	every time.Duration
 	look  func(context.Context) (*inspect.Sample, error)
 
-	turn chan struct{} // held by the watcher that looks
+	turn chan struct{} // held by the looking watcher
 
 	mu      sync.Mutex
 	viewers int
 	looked  time.Time     // when the last look began
 	seen    time.Time     // when the last successful look ended
 	took    time.Duration // the last look
-	frame   *frame        // the last, nil before the first
-	next    chan struct{} // closed when there is another one
+	frame   *frame        // the last one, nil before the first
+	next    chan struct{} // closed by the next frame
 	past    past
 }
 
@@ -38,7 +37,7 @@ func newHub(every time.Duration, look func(context.Context) (*inspect.Sample, er
 	return &hub{every: every, look: look, turn: make(chan struct{}, 1), next: make(chan struct{})}
 }
 
-// join adds a watcher, until the returned function is called. The caller must call it.
+// join adds a watcher. The caller must call the returned function to remove it.
 func (h *hub) join() (leave func(), err error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -53,8 +52,7 @@ func (h *hub) join() (leave func(), err error) {
 	}, nil
 }
 
-// current returns the last frame, if it is not outdated, and a channel that is closed
-// when there is another one.
+// current returns the last frame, unless it is outdated, and a channel that the next frame closes.
 func (h *hub) current() (*frame, <-chan struct{}) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -64,15 +62,13 @@ func (h *hub) current() (*frame, <-chan struct{}) {
 	return h.frame, h.next
 }
 
-// memory returns the recent past.
 func (h *hub) memory() memory {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.past.memory()
 }
 
-// pause returns the minimal time from look to look: if looks take long, they take half of
-// the time at most.
+// pause returns the minimal time from look to look: looks take at most half of the time.
 func (h *hub) pause() time.Duration { return max(h.every, 2*h.took) }
 
 // lead waits for the turn, and looks until ctx ends.
@@ -102,15 +98,14 @@ func (h *hub) lead(ctx context.Context) {
 	}
 }
 
-// wait returns the time until the next look.
 func (h *hub) wait() time.Duration {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.pause() - time.Since(h.looked)
 }
 
-// begin begins a look. The look counts even if it is cut off, so that watchers that come
-// and go do not cause more looks.
+// begin begins a look, which counts even if it is cut off: watchers that come and go cause no more
+// looks.
 func (h *hub) begin() time.Time {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -129,7 +124,7 @@ func (h *hub) publish(began time.Time, s *inspect.Sample, err error) {
 	h.looked, h.took = began, f.seen.Sub(began)
 	if err == nil {
 		h.seen = began
-		if gap { // there was no watcher, or Redis was away: a mean over that time is not the current rate
+		if gap { // no watcher, or no Redis: a mean over that time is not the current rate
 			for i := range s.Rates {
 				s.Rates[i] = unknown(s.Rates[i])
 			}

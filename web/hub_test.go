@@ -23,8 +23,8 @@ type limited struct {
 
 func (l limited) SetWriteDeadline(until time.Time) error { l.at(until); return nil }
 
-// Between two events a response has no write deadline: HTTP/2 ends the response at the
-// deadline, even while nothing is written. During a write it has one.
+// Between two events a response has no write deadline: HTTP/2 ends it at the deadline, even while
+// nothing is written. During a write it has one.
 func TestSilenceIsNoEnd(t *testing.T) {
 	var until []time.Time
 	w := limited{httptest.NewRecorder(), func(at time.Time) { until = append(until, at) }}
@@ -37,7 +37,6 @@ func TestSilenceIsNoEnd(t *testing.T) {
 	}
 }
 
-// A mean over a time in which Redis was away is not the current rate.
 func TestRatesAfterTrouble(t *testing.T) {
 	h := newHub(minEvery, nil)
 	rate := 2.5
@@ -58,7 +57,7 @@ func TestRatesAfterTrouble(t *testing.T) {
 	}
 }
 
-// Watchers that leave before the look is over, again and again, cause no more looks.
+// Watchers that leave before the look is over cause no more looks.
 func TestComingAndGoingIsCheap(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		looks := 0
@@ -76,12 +75,12 @@ func TestComingAndGoingIsCheap(t *testing.T) {
 			led.Wait()
 		}
 		if looks != 1 {
-			t.Errorf("%d looks at a time", looks)
+			t.Errorf("%d looks, want 1", looks)
 		}
 	})
 }
 
-// After a failover Redis' clock may be behind: times only grow, and the past is kept.
+// After a failover Redis' clock may be behind: times still only grow, and the past is kept.
 func TestTheClockIsSetBack(t *testing.T) {
 	var p past
 	for _, at := range []time.Duration{0, 2, 4, 6, 3, 5} {
@@ -93,14 +92,14 @@ func TestTheClockIsSetBack(t *testing.T) {
 	}
 }
 
-// A handler may outlive its servers; those that are gone are forgotten.
+// A handler may outlive its servers, and forgets them.
 func TestServersAreForgotten(t *testing.T) {
 	var e ends
 	ask := func() {
 		r := httptest.NewRequest(http.MethodGet, "/api/live", nil)
 		r = r.WithContext(context.WithValue(r.Context(), http.ServerContextKey, &http.Server{Handler: http.NotFoundHandler()}))
 		if a, b := e.of(r), e.of(r); a == nil || a != b {
-			t.Error("a server has two ends")
+			t.Error("a server has no channel, or two")
 		}
 	}
 	for range 10 {

@@ -19,35 +19,33 @@ import (
 
 const (
 	recordInList = 2 << 10   // bytes of a record shown in a list
-	listBytes    = 32 << 20  // all entries of a list of delayed events
+	listBytes    = 32 << 20  // of all entries in a list of delayed events
 	recordAlone  = 256 << 10 // bytes of a record shown alone
 
-	// Bytes that a record may take to be decoded for a list, or alone.
+	// Maximum bytes of a record to decode, for a list or alone.
 	decodedInList = 1 << 20
 	decodedAlone  = 4 << 20
 
-	searched = 20_000 // maximum of entries that a search by key reads
+	searched = 20_000 // most entries that a search by key reads
 )
 
-// A text is a record or a field as text; its end may be missing.
+// A text is a record or a field as text, which may be cut.
 type text struct {
 	Text string `json:"text"`
 	Size int    `json:"size"` // of all of it
 	Cut  bool   `json:"cut,omitempty"`
 }
 
-// cut returns the part of a text that is shown.
 func cut(s string, most int) text {
 	end := len(s)
 	if end > most {
-		// Bytes that are no text have no character to keep whole.
+		// Bytes that are not UTF-8 have no character to keep whole.
 		for end = most; end > most-utf8.UTFMax && end > 0 && !utf8.RuneStart(s[end]); end-- {
 		}
 	}
 	return text{strings.ToValidUTF8(s[:end], "\uFFFD"), len(s), end < len(s)}
 }
 
-// A reading makes records readable, as far as they are shown.
 type reading struct {
 	*records.Decoder
 	one *sync.Mutex
@@ -61,11 +59,11 @@ func (d *dashboard) reading(stream string, meta store.Meta) (*reading, error) {
 	return &reading{records.NewDecoder(stream, meta, declared).Within(decodedInList), &d.decoding}, nil
 }
 
-// alone sets the limit for a single record, which is shown in more detail.
+// alone sets the limit of a single record, which is shown in more detail.
 func (r *reading) alone() { r.Decoder = r.Within(decodedAlone) }
 
-// record returns a record as it is shown, or why it cannot be. All requests together
-// decode one record at a time.
+// record returns a record as shown, or why it cannot be. All requests together decode one record at
+// a time.
 func (r *reading) record(ctx context.Context, e redisconn.Entry, most int) (*text, string) {
 	r.one.Lock()
 	defer r.one.Unlock()
@@ -80,7 +78,6 @@ func (r *reading) record(ctx context.Context, e redisconn.Entry, most int) (*tex
 	return &t, ""
 }
 
-// key returns the key of an entry, if it is known.
 func (r *reading) key(ctx context.Context, e redisconn.Entry) (string, bool) {
 	r.one.Lock()
 	defer r.one.Unlock()
@@ -90,21 +87,20 @@ func (r *reading) key(ctx context.Context, e redisconn.Entry) (string, bool) {
 	return r.Key(e)
 }
 
-// A listedEvent is an event of a stream.
 type listedEvent struct {
 	Partition int     `json:"partition"`
 	ID        string  `json:"id"`
 	At        int64   `json:"at"`  // ms, by the ID
-	Key       *string `json:"key"` // null: not known
+	Key       *string `json:"key"` // null: unknown
 	Record    *text   `json:"record,omitempty"`
 	Err       string  `json:"err,omitempty"` // why there is no record
 }
 
-// listedEvents are the latest events of a stream, the newest first.
+// listedEvents are the latest events of a stream, newest first.
 type listedEvents struct {
 	Events   []listedEvent `json:"events"`
-	Searched int           `json:"searched"` // entries that were read
-	Complete bool          `json:"complete"` // the list has all of them
+	Searched int           `json:"searched"` // entries read
+	Complete bool          `json:"complete"` // the list has all
 }
 
 func (d *dashboard) events(ctx context.Context, c *store.Client, r *http.Request) (any, error) {
@@ -156,7 +152,6 @@ func (d *dashboard) events(ctx context.Context, c *store.Client, r *http.Request
 	return l, nil
 }
 
-// processorAsk parses a request for dead letters or parked events of a processor.
 func processorAsk(ctx context.Context, c *store.Client, r *http.Request) (p place, f admin.Filter, err error) {
 	if p, err = placeOf(ctx, c, r.URL.Query().Get("processor")); err != nil {
 		return p, f, err
@@ -168,14 +163,13 @@ func processorAsk(ctx context.Context, c *store.Client, r *http.Request) (p plac
 	return p, f, errors.Join(err, limitErr)
 }
 
-// listedAside are dead letters, parked or delayed events, the oldest first.
+// listedAside lists dead letters, parked or delayed events, oldest first.
 type listedAside[T any] struct {
 	List []T  `json:"list"`
 	More bool `json:"more"` // the list is cut at its limit
 }
 
-// asked returns the first limit elements of a list that was requested with one more than
-// limit.
+// asked cuts a list, requested with one more than limit, to limit elements.
 func asked[T any](list []T, limit int) listedAside[T] {
 	if len(list) > limit {
 		return listedAside[T]{list[:limit], true}
@@ -183,7 +177,7 @@ func asked[T any](list []T, limit int) listedAside[T] {
 	return listedAside[T]{list, false}
 }
 
-// A letter is a dead letter; shown alone it has its fields.
+// A letter is a dead letter, with its fields if shown alone.
 type letter struct {
 	admin.DeadLetter
 	Record *text           `json:"record,omitempty"`
@@ -244,7 +238,6 @@ func (d *dashboard) parked(ctx context.Context, c *store.Client, r *http.Request
 	return asked(states, limit), err
 }
 
-// A delayedEvent is an event that waits for its time.
 type delayedEvent struct {
 	admin.DelayedEvent
 	Record *text  `json:"record,omitempty"`

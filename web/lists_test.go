@@ -11,8 +11,7 @@ import (
 	"github.com/runnel-go/runnel/internal/inspect"
 )
 
-// A shortened text is marked as such, is not longer than the limit, and is not empty,
-// even if its bytes are no text at all.
+// A cut text is marked, not longer than the limit, and not empty, even if its bytes are not UTF-8.
 func TestCut(t *testing.T) {
 	for _, tt := range []struct {
 		name, in string
@@ -48,11 +47,11 @@ func TestLongKeysAreShortened(t *testing.T) {
 		}
 	}
 	if of := get[listedEvents](s, "/api/events?stream=orders&limit=1&key="+long[:2*recordInList]); len(of.Events) != 0 {
-		t.Errorf("%d events of a key that begins in the same way", len(of.Events))
+		t.Errorf("%d events of a key with the same beginning", len(of.Events))
 	}
 }
 
-// The reason of a quarantine is the text of an error, of any length; samples contain it.
+// A quarantine's reason is the text of an error, of any length; samples contain it.
 func TestLongReasonsAreShortened(t *testing.T) {
 	s := lookOf(0, 0, "alpha")
 	q := &inspect.QuarantineState{Reason: strings.Repeat("no ", 1<<20), Event: "5-0"}
@@ -62,11 +61,10 @@ func TestLongReasonsAreShortened(t *testing.T) {
 	if err = errors.Join(err, json.Unmarshal(text, &shown)); err != nil || len(text) > 5*recordInList || shown.Detail.Notes[0].Quarantine.Event != "5-0" {
 		t.Errorf("%d bytes, %v", len(text), err)
 	}
-	// The quarantine is listed among the rules, too, with the command that ends it.
 	if r := shown.Rules; len(r) != 1 || r[0].Kind != "quarantine" || r[0].Scope != "partition:orders/printer/0" || r[0].Event != "5-0" || r[0].Command != "quarantine release orders/printer --partition 0" {
 		t.Errorf("%+v", r)
 	}
 	if len(q.Reason) < 1<<20 {
-		t.Error("what was seen is changed")
+		t.Error("the quarantine itself was shortened")
 	}
 }

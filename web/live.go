@@ -14,11 +14,11 @@ import (
 )
 
 const (
-	beatEvery     = 15 * time.Second // interval of heartbeats in a silent stream of events
+	beatEvery     = 15 * time.Second // heartbeats of a silent stream
 	writePatience = 10 * time.Second
 )
 
-// look is one look at the app; the hub calls it, one at a time.
+// look looks at the app; the hub calls it, one call at a time.
 func (d *dashboard) look(ctx context.Context) (*inspect.Sample, error) {
 	if d.watch == nil {
 		c, err := d.reg.Client()
@@ -39,9 +39,8 @@ type greeting struct {
 	Memory  memory `json:"memory"`
 }
 
-// live sends the looks as server-sent events: hello once, then a sample, or trouble, at
-// each look. With processor=STREAM/PROCESSOR the samples have the partitions of that
-// processor.
+// live sends the looks as server-sent events: hello once, then a sample, or trouble, at each look.
+// With processor=STREAM/PROCESSOR the samples have the partitions of that processor.
 func (d *dashboard) live(w http.ResponseWriter, r *http.Request) {
 	if r.Method == http.MethodHead {
 		return
@@ -79,7 +78,7 @@ func (d *dashboard) live(w http.ResponseWriter, r *http.Request) {
 	d.follow(ctx, s, r.URL.Query().Get("processor"), ended)
 }
 
-// follow sends frames until the request or the server ends, or a frame cannot be sent.
+// follow sends frames until the request or the server ends, or a write fails.
 func (d *dashboard) follow(ctx context.Context, s *sender, watched string, ended <-chan struct{}) {
 	beat := time.NewTicker(beatEvery)
 	defer beat.Stop()
@@ -111,13 +110,12 @@ func (d *dashboard) follow(ctx context.Context, s *sender, watched string, ended
 	}
 }
 
-// A sender writes server-sent events.
 type sender struct {
 	w  http.ResponseWriter
 	rc *http.ResponseController
 }
 
-// extend sets the deadline of the next write, whatever the server's own limit is.
+// extend sets the deadline of the next write, whatever the server's own limit.
 func (s *sender) extend() error { return s.rc.SetWriteDeadline(time.Now().Add(writePatience)) }
 
 func (s *sender) event(name string, data []byte) error {
@@ -134,18 +132,16 @@ func (s *sender) send(text string) error {
 	if err := s.rc.Flush(); err != nil {
 		return err
 	}
-	return s.rc.SetWriteDeadline(time.Time{}) // at a deadline HTTP/2 ends a stream, written to or not
+	return s.rc.SetWriteDeadline(time.Time{}) // HTTP/2 ends even an idle stream at its deadline
 }
 
-// ends has a channel per server, closed at its shutdown: a shutdown does not end the
-// requests under way.
+// ends has a channel per server, closed at its shutdown, as a shutdown by itself ends no request.
 type ends struct {
 	mu      sync.Mutex
-	servers map[weak.Pointer[http.Server]]chan struct{} // weak: servers that are gone are forgotten
+	servers map[weak.Pointer[http.Server]]chan struct{} // weak: closed servers are forgotten
 }
 
-// of returns a channel that is closed when the server of a request is shut down; nil if
-// that server is not known.
+// of returns a channel that is closed when the server of a request shuts down; nil if unknown.
 func (e *ends) of(r *http.Request) <-chan struct{} {
 	server, ok := r.Context().Value(http.ServerContextKey).(*http.Server)
 	if !ok {

@@ -41,7 +41,7 @@ func TestLive(t *testing.T) {
 	}
 }
 
-// The metrics page is about the app as a whole: it needs no worker.
+// The metrics of the app as a whole need no worker.
 func TestTheDashboardServesMetrics(t *testing.T) {
 	s := newShop(t, 2, nil)
 	s.must(s.orders.Send(t.Context(), order{Customer: "ada"}))
@@ -56,8 +56,8 @@ func TestTheDashboardServesMetrics(t *testing.T) {
 	}
 }
 
-// However many watch, one looks; the cost of a look does not grow with their number.
-// Without watchers no request is sent.
+// The cost of a look does not grow with the number of watchers. Without watchers no request is
+// sent.
 func TestWatchingIsCheap(t *testing.T) {
 	s := newShop(t, 256, &Options{Every: minEvery})
 	watched := []*watching{s.watch("?processor=orders/printer"), s.watch(""), s.watch("?processor=orders/printer")}
@@ -72,7 +72,7 @@ func TestWatchingIsCheap(t *testing.T) {
 	}
 	// The fifth look may have begun.
 	if got := s.count.ByName(); got["EVALSHA"] < 4*3 || got["EVALSHA"] > 5*3 || got["HGETALL"] < 4*2 || got["HGETALL"] > 5*2 || len(got) != 2 {
-		t.Errorf("4 looks for 3 who watch cost %v", got)
+		t.Errorf("4 looks for 3 watchers cost %v", got)
 	}
 	if at-began < 4*minEvery.Milliseconds()*9/10 {
 		t.Errorf("4 looks within %d ms", at-began)
@@ -88,7 +88,7 @@ func TestWatchingIsCheap(t *testing.T) {
 	case <-t.Context().Done():
 	}
 	if got := s.count.ByName(); len(got) > 0 {
-		t.Errorf("without anybody who watches: %v", got)
+		t.Errorf("without watchers: %v", got)
 	}
 }
 
@@ -98,7 +98,7 @@ func (h *hub) watchers() int {
 	return h.viewers
 }
 
-// When the watcher that looks leaves, another one takes over.
+// When the looking watcher leaves, another one takes over.
 func TestTheTurnIsPassedOn(t *testing.T) {
 	s := newShop(t, 1, &Options{Every: minEvery})
 	first := s.watch("")
@@ -121,7 +121,7 @@ func TestTooManyWatch(t *testing.T) {
 	}
 }
 
-// A server that is shut down does not wait for its watchers.
+// A shutdown does not wait for watchers.
 func TestShutdownEndsStreams(t *testing.T) {
 	s := newShop(t, 1, nil)
 	w := s.watch("")
@@ -139,7 +139,7 @@ func TestShutdownEndsStreams(t *testing.T) {
 	}
 }
 
-// Redis may go and come back; messages about it contain no password.
+// Redis may go and come back; errors about it contain no password.
 func TestRedisIsAway(t *testing.T) {
 	s := newShop(t, 1, &Options{Every: minEvery})
 	w := s.watch("")
@@ -151,7 +151,7 @@ func TestRedisIsAway(t *testing.T) {
 		t.Errorf("a list: %d %s", resp.StatusCode, text)
 	}
 	if told := trouble.Err + text; strings.Contains(told, "sesame") || trouble.Err == "" {
-		t.Errorf("told %q", told)
+		t.Errorf("got %q", told)
 	}
 	s.redis.Restart()
 	await(w, "sample", anything[shownApp])
@@ -209,7 +209,6 @@ func TestThePastIsBounded(t *testing.T) {
 	}
 }
 
-// A mean over a time without watchers is not shown as the current rate.
 func TestRatesAfterAPause(t *testing.T) {
 	h := newHub(minEvery, nil)
 	rate := 2.5
@@ -249,7 +248,7 @@ func TestSamplesAreSmall(t *testing.T) {
 	}
 	without, err := f.encoded("")
 	if err != nil || len(without) > 2<<10 {
-		t.Errorf("%d bytes for those who see no partitions, %v", len(without), err)
+		t.Errorf("%d bytes without partitions, %v", len(without), err)
 	}
 	t.Logf("%d bytes with partitions, %d without", len(with), len(without))
 }

@@ -18,7 +18,7 @@ import (
 	"github.com/runnel-go/runnel/codec"
 )
 
-// heapWhile returns how much the heap grew at most while f ran.
+// heapWhile returns the maximal growth of the heap while f runs.
 func heapWhile(f func()) (most uint64) {
 	runtime.GC()
 	var m runtime.MemStats
@@ -37,7 +37,7 @@ func heapWhile(f func()) (most uint64) {
 	}
 }
 
-// zeros is JSON text of n zeros, in a frame of a few kilobytes without a size.
+// zeros returns JSON of n zeros, in a frame of a few kilobytes without a size.
 func zeros(t *testing.T, n int) string {
 	t.Helper()
 	var out bytes.Buffer
@@ -57,7 +57,6 @@ func zeros(t *testing.T, n int) string {
 	return out.String()
 }
 
-// all asks for these lists at the same time.
 func (s *shop) all(paths ...string) {
 	var wg sync.WaitGroup
 	for _, path := range paths {
@@ -77,8 +76,7 @@ func (s *shop) all(paths ...string) {
 	wg.Wait()
 }
 
-// Senders fill pages with records that are small and become large when decoded, or are
-// large.
+// Records may be large, or small and become large when decoded.
 func TestAPageTakesLittleMemory(t *testing.T) {
 	defer debug.SetGCPercent(debug.SetGCPercent(100)) // whatever the environment says
 	s := newShop(t, 8, nil)

@@ -9,16 +9,15 @@ import (
 const (
 	pastFor        = 15 * time.Minute
 	pastPoints     = 900
-	pastProcessors = 64  // that have charts
-	pastMoves      = 200 // that are kept
+	pastProcessors = 64  // with charts
+	pastMoves      = 200 // kept
 )
 
-// past has the looks of the last minutes with watchers. It is not safe for concurrent
-// use.
+// past has the looks of the last minutes with watchers. It is not safe for concurrent use.
 type past struct {
 	points []point
 	moves  []move
-	owners map[string][]ownership // by processor: the ownerships at the last look
+	owners map[string][]ownership // at the last look, by processor
 }
 
 // A point is one look, for charts.
@@ -27,7 +26,6 @@ type point struct {
 	values map[string]value
 }
 
-// A value is a processor's part of a point.
 type value struct {
 	lag            int64
 	appended, done *rate
@@ -49,7 +47,6 @@ type ownership struct {
 	known bool
 }
 
-// add stores a sample and returns the moves since the previous one.
 func (p *past) add(s *inspect.Sample) (moves []move) {
 	at := s.App.At.UnixMilli()
 	one := point{at: at, values: map[string]value{}}
@@ -88,8 +85,7 @@ func ownersOf(p *inspect.ProcessorState) []ownership {
 	return out
 }
 
-// nameOf returns the name of a partition's owner: a worker, or an executor that is not a
-// member.
+// nameOf returns the owner of a partition: a worker, or an executor that is no member.
 func nameOf(s *inspect.PartitionState) string {
 	if s.Worker != "" {
 		return s.Worker
@@ -105,21 +101,21 @@ func movesBetween(was, is []ownership, processor string, at int64) (moves []move
 		if was[n].known && is[n].known && (was[n].owner != is[n].owner || was[n].epoch != is[n].epoch) {
 			moves = append(moves, move{at, processor, n, was[n].owner, is[n].owner, is[n].epoch})
 		}
-		if !is[n].known { // as far as seen
+		if !is[n].known { // as last seen
 			is[n] = was[n]
 		}
 	}
 	return moves
 }
 
-// A memory is the past as the page gets it.
+// A memory is the past in the form that the page gets.
 type memory struct {
 	At     []int64            `json:"at"` // ms
 	Series map[string]*series `json:"series"`
 	Moves  []move             `json:"moves"`
 }
 
-// A series is a processor's past, a value for each time; null: not known.
+// A series is a processor's past, a value per time; null: unknown.
 type series struct {
 	Lag      []*int64 `json:"lag"`
 	Appended []*rate  `json:"appended"`

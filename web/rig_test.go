@@ -71,7 +71,7 @@ func (s *shop) must(err error) {
 	}
 }
 
-// request sends a request to the dashboard, with headers as pairs.
+// request sends a request to the dashboard, with headers in pairs.
 func (s *shop) request(method, path, body string, headers ...string) (*http.Response, string) {
 	s.t.Helper()
 	r, err := http.NewRequestWithContext(s.t.Context(), method, s.server.URL+path, strings.NewReader(body))
@@ -91,7 +91,6 @@ func (s *shop) request(method, path, body string, headers ...string) (*http.Resp
 	return resp, string(text)
 }
 
-// get requests a list.
 func get[T any](s *shop, path string) (v T) {
 	s.t.Helper()
 	resp, text := s.request(http.MethodGet, path, "")
@@ -101,7 +100,6 @@ func get[T any](s *shop, path string) (v T) {
 	return v
 }
 
-// act requests an action as the page does.
 func (s *shop) act(name, body string) (int, outcome) {
 	s.t.Helper()
 	resp, text := s.request(http.MethodPost, "/api/actions/"+name, body, "Content-Type", "application/json", actionHeader, "1", "Authorization", "Bearer "+secret)
@@ -112,7 +110,7 @@ func (s *shop) act(name, body string) (int, outcome) {
 	return resp.StatusCode, out
 }
 
-// did requests an action, and expects this code, and this text in the result or in the error.
+// did requests an action, and expects a code, and a text in the result or the error.
 func (s *shop) did(name, body string, code int, text string) {
 	s.t.Helper()
 	got, out := s.act(name, body)
@@ -125,7 +123,6 @@ func (s *shop) did(name, body string, code int, text string) {
 	}
 }
 
-// A stream of events that a test reads.
 type watching struct {
 	t     *testing.T
 	lines *bufio.Scanner
@@ -151,7 +148,7 @@ func (s *shop) watch(query string) *watching {
 	return w
 }
 
-// next returns the next event; "" at the end.
+// next returns the next event, "" at the end.
 func (w *watching) next() (name string, data []byte) {
 	w.t.Helper()
 	for w.lines.Scan() {
@@ -174,7 +171,7 @@ func await[T any](w *watching, name string, is func(v T) bool) (v T) {
 	for {
 		got, data := w.next()
 		if got == "" {
-			w.t.Fatalf("the stream ended without the %s that was waited for: %v", name, w.lines.Err())
+			w.t.Fatalf("the stream ended before the %s: %v", name, w.lines.Err())
 		}
 		if got != name {
 			continue

@@ -1,15 +1,13 @@
-// Package web is the dashboard of an app, for the browser: streams and processors, the
-// owner and lag of each partition, events, dead letters, parked and delayed events, and
-// rules.
+// Package web is the dashboard of an app, for the browser: streams and processors, the owner and lag
+// of each partition, events, dead letters, parked and delayed events, and rules.
 //
 //	app := runnel.New("shop", nil)
 //	http.Handle("/dashboard/", http.StripPrefix("/dashboard", web.Handler(app, nil)))
 //
-// The command dashboard of package cli serves it. It only reads, unless
-// Options.AllowActions is set. At metrics it serves the metrics of the app as a whole for
-// Prometheus, which do not depend on any worker. Every client that reaches the dashboard
-// can read the events: serve it on the loopback, or behind a proxy that authenticates.
-// docs/operating.md has more.
+// The command dashboard of package cli serves it. The dashboard only reads, unless
+// Options.AllowActions is set. At metrics it serves the metrics of the app as a whole, as
+// [metrics.OverviewHandler] does. Every client that reaches the dashboard can read the events: serve
+// it on the loopback, or behind a proxy that authenticates. docs/operating.md has more.
 package web
 
 import (
@@ -30,26 +28,25 @@ import (
 
 // Options configure the dashboard; a zero field is its default.
 type Options struct {
-	// Every is how often the dashboard looks at the app while pages are open: all pages
-	// share the looks. Default 2 s, at least 500 ms.
+	// Every is how often the dashboard looks at the app while pages are open; all pages share the
+	// looks. Default 2 s, at least 500 ms.
 	Every time.Duration
-	// CountAtMost bounds how many entries of a partition are counted one by one where
-	// Redis cannot tell the lag. Default 1000.
+	// CountAtMost bounds how many entries of a partition are counted one by one if Redis does not
+	// know the lag. Default 1000.
 	CountAtMost int64
-	// AllowActions permits clients with the Token to pause, replay, drop and so on.
-	// Without it nothing can be changed.
+	// AllowActions permits clients with the Token to pause, replay, drop and so on. Without it
+	// nothing can be changed.
 	AllowActions bool
-	// Token authorizes actions: at least 16 printable ASCII characters, without a space
-	// at either end.
+	// Token authorizes actions: at least 16 printable ASCII characters, no space at either end.
 	Token string
-	// Hosts are the host names, without a port, under which the dashboard is served.
-	// Requests for other names are refused, so that a foreign page cannot reach the
-	// dashboard by pointing a name of its own here. Default all.
+	// Hosts are the host names, without a port, under which the dashboard is served. Requests for
+	// other names are refused, so that a foreign page cannot reach the dashboard by pointing a name
+	// of its own here. Default all.
 	Hosts []string
 }
 
-// DefaultEvery and DefaultCountAtMost are the defaults of Options; MinToken is the length
-// of the shortest Token.
+// DefaultEvery and DefaultCountAtMost are the defaults of Options; MinToken is the minimal length
+// of a Token.
 const (
 	DefaultEvery       = 2 * time.Second
 	DefaultCountAtMost = 1000
@@ -61,7 +58,7 @@ const (
 // sendable matches the values that a request header may have.
 var sendable = regexp.MustCompile(`^[!-~]([ -~]*[!-~])?$`)
 
-// Check returns what is wrong with the options; nil options are all defaults.
+// Check returns an error if the options are invalid; nil options are all defaults.
 func (o *Options) Check() error {
 	switch {
 	case o == nil:
@@ -78,9 +75,9 @@ func (o *Options) Check() error {
 	return nil
 }
 
-// Handler serves the dashboard of an app. It panics if Options.Check returns an error.
-// The handler does nothing while no page is open, and needs no close. Streams of events
-// to browsers end when their http.Server is shut down. A nil opts is all defaults.
+// Handler serves the dashboard of an app. It panics if Options.Check returns an error. The handler
+// does nothing while no page is open, and needs no close. Streams of events to browsers end when
+// their http.Server is shut down. A nil opts is all defaults.
 func Handler(app *runnel.App, opts *Options) http.Handler {
 	if err := opts.Check(); err != nil {
 		panic("web: " + err.Error())
@@ -99,7 +96,6 @@ func Handler(app *runnel.App, opts *Options) http.Handler {
 	return d
 }
 
-// A dashboard serves one app.
 type dashboard struct {
 	app      string
 	reg      *appview.View
@@ -110,8 +106,8 @@ type dashboard struct {
 	ends     ends
 	decoding sync.Mutex // held while a record is decoded
 
-	asks  chan struct{}  // the requests under way that ask Redis for lists
-	watch *inspect.Watch // of the watcher that looks
+	asks  chan struct{}  // requests under way for lists from Redis
+	watch *inspect.Watch // of the looking watcher
 
 	metrics http.Handler
 	mux     *http.ServeMux

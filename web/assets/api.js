@@ -23,7 +23,7 @@ async function answer(response) {
   return body;
 }
 
-// list asks for a list; what is undefined or empty is left out.
+// list requests a list; undefined or empty parameters are left out.
 export async function list(what, query, signal) {
   const q = new URLSearchParams();
   for (const [name, value] of Object.entries(query)) {

@@ -13,7 +13,7 @@ import { Rules } from "./rules.js";
 import { useStore } from "./store.js";
 import { Theme } from "./theme.js";
 
-// A page is about nothing, a stream or a processor, which the address names.
+// A page shows nothing in particular, or the stream or processor in its address.
 const pages = [
   { route: "overview", title: "Overview", view: Overview },
   { route: "processor", title: "Processors", view: Processor, of: "processor" },
@@ -29,13 +29,12 @@ function address() {
   let text = location.hash.replace(/^#\/?/, "");
   try {
     text = decodeURIComponent(text);
-  } catch {} // it was written by hand
+  } catch {} // written by hand
   const [route, ...of] = text.split("/");
   return { page: pages.find((p) => p.route === route) || pages[0], of: of.join("/") };
 }
 
-// subject is what a page is about where the address does not say: the first one with
-// something to show.
+// subject returns what a page shows: what its address names, or the first with something to show.
 function subject(page, of, sample) {
   if (of || !page.of || !sample) return of;
   if (page.of === "stream") {
@@ -70,7 +69,7 @@ function App() {
   const { page, of } = useAddress();
   const about = subject(page, of, sample);
   const [broken, mended] = useErrorBoundary();
-  useEffect(mended, [page, about]); // another one need not be
+  useEffect(mended, [page, about]); // another page may work
   useEffect(() => watch(page.route === "processor" ? about : ""), [page, about]);
   useEffect(() => {
     document.title = `${page.title} · ${hello ? hello.app : "runnel"}`;

@@ -2,7 +2,7 @@
 import { html, useEffect, useRef } from "./vendor/preact-htm.module.js";
 import { count, rate } from "./format.js";
 
-// colours are what names of style.css come to in the scheme of now: a canvas cannot tell.
+// colours resolves names of style.css in the current scheme: a canvas cannot.
 function colours(box, names) {
   const probe = box.appendChild(document.createElement("i"));
   const found = names.map((name) => {
@@ -13,7 +13,7 @@ function colours(box, names) {
   return Object.fromEntries(found);
 }
 
-// gapped puts an empty point behind each time from which it took long to the next.
+// gapped puts an empty point before each gap in time.
 function gapped(at, columns, every) {
   const xs = [], ys = columns.map(() => []);
   at.forEach((t, i) => {
@@ -73,7 +73,7 @@ export function Chart({ title, at, lines, every, whole }) {
     const u = plot.current;
     if (!u) return;
     u.setData(data());
-    if (u.cursor.idx === null || u.cursor.idx === undefined) u.setLegend({ idx: u.data[0].length - 1 }); // the values of now
+    if (u.cursor.idx === null || u.cursor.idx === undefined) u.setLegend({ idx: u.data[0].length - 1 }); // the current values
   });
   const last = lines.map((l) => `${l.label} ${l.values.length ? (whole ? count(l.values.at(-1)) : rate(l.values.at(-1))) : "not known"}`).join(", ");
   return html`<figure class="chart" role="img" aria-label=${`${title} over time; now ${last}`}><figcaption>${title}</figcaption><div class="plot" ref=${box}></div></figure>`;

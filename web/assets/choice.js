@@ -1,7 +1,7 @@
-// Rows that are chosen for an action, and rows that are opened.
+// Rows chosen for an action, and opened rows.
 import { html, useState } from "./vendor/preact-htm.module.js";
 
-// useChoice keeps the IDs that are chosen, of those that are listed.
+// useChoice keeps the chosen IDs, as long as they are listed.
 export function useChoice(ids) {
   const [chosen, set] = useState(() => new Set());
   const there = ids.filter((id) => chosen.has(id));
@@ -18,5 +18,4 @@ export const ChooseAll = ({ choice, ids }) => html`<label class="field check"><i
 
 export const Choose = ({ choice, id, what }) => html`<td class="choose"><input type="checkbox" aria-label=${`choose ${what} ${id}`} checked=${choice.has(id)} onChange=${() => choice.toggle(id)} /></td>`;
 
-// Open is the button that shows all of a row.
 export const Open = ({ id, opened, open, what }) => html`<button type="button" class="quiet open" aria-expanded=${opened === id} aria-label=${`${what} ${id}`} onClick=${() => open(opened === id ? null : id)}>${id}</button>`;

@@ -7,8 +7,8 @@ const asked = store(null);
 const told = store(null);
 const whoKey = "runnel-who";
 
-// confirm asks before an action. body is what the server gets; lasting has it ask for how
-// long; then is called once it is done.
+// confirm asks before an action. body is sent to the server; lasting asks for how long; then is
+// called once the action is done.
 export function confirm({ title, text, button, action, body, danger, lasting, then }) {
   asked.set({ title, text, button, action, body, danger, lasting, then });
 }
@@ -35,7 +35,7 @@ function Question({ title, text, button, action, body, danger, lasting, then }) 
     const shown = dialog.current, back = document.activeElement;
     shown.showModal();
     return () => {
-      shown.close(); // while it is open, nothing outside can have the focus
+      shown.close(); // an open dialog keeps the focus inside
       back.focus();
     };
   }, []);
@@ -64,7 +64,7 @@ function Question({ title, text, button, action, body, danger, lasting, then }) 
         token.forget();
         setNeedsToken(true);
       }
-      // What was not refused may have been done in part.
+      // Unless refused, the action may have been done in part.
       if (then && (problem.status === 409 || !(problem.status < 500))) then();
       if (!dialog.current || !dialog.current.open) told.set(problem.message);
       setErr(problem.message);

@@ -18,8 +18,8 @@ export function Events({ sample, about }) {
   const [filter, set] = useFilter({ key: "", partition: "", limit: "50" });
   const [opened, open] = useState(null);
   const { value, busy, err, again } = useList((signal) => (about ? list("events", { stream: about, ...filter }, signal) : Promise.resolve(null)), [about, filter]);
-  // What came since is known from the samples, so Redis is not asked for it; the last one
-  // before the list may have missed some that the list has.
+  // The number of new events is from the samples, not a request to Redis. The last sample before
+  // the list may miss some events that the list has.
   const stream = sample.streams.find((s) => s.stream === about), appended = stream ? stream.appended : -1;
   const [since, setSince] = useState(appended);
   useEffect(() => setSince(appended), [value]);

@@ -1,13 +1,13 @@
 // The form above a list.
 import { html, useState } from "./vendor/preact-htm.module.js";
 
-// useFilter keeps what the form says; it counts when the form is submitted.
+// useFilter keeps the filter as last submitted.
 export function useFilter(empty) {
   const [filter, set] = useState(empty);
   return [filter, set];
 }
 
-// Filters asks for the named texts; fields are {name, label, size}.
+// fields are {name, label, size}.
 export function Filters({ fields, filter, set, busy, again, children }) {
   const submit = (e) => {
     e.preventDefault();

@@ -2,24 +2,24 @@
 
 export const dash = "–";
 
-// count is a whole number; from five digits on in groups of three.
+// count groups the digits of a whole number by three, from five digits on.
 export function count(n) {
   if (n === null || n === undefined) return dash;
   const text = String(n);
   return text.length < 5 ? text : text.replace(/\B(?=(\d{3})+$)/g, "\u202f");
 }
 
-// atLeast is a number of which may be known only that there are more.
+// atLeast marks a number that is a lower bound.
 export const atLeast = (n, more) => (more ? ">" : "") + count(n);
 
-// rate is a number per second; null is not known.
+// rate is a number per second; null is unknown.
 export function rate(v) {
   if (v === null || v === undefined) return dash;
   if (v >= 100) return count(Math.round(v));
   return v >= 10 || Number.isInteger(v) ? String(Math.round(v * 10) / 10) : v.toFixed(v < 1 ? 2 : 1);
 }
 
-// duration is a time in ms, to two units.
+// duration is a time in ms, in two units.
 export function duration(ms) {
   if (ms < 1000) return `${Math.round(ms)}ms`;
   const s = Math.floor(ms / 1000);
@@ -30,12 +30,12 @@ export function duration(ms) {
   return `${d}d${h % 24}h`;
 }
 
-// age is how old the oldest event is that is not acked; without a lag there is none.
+// age is that of the oldest unacked event; without a lag there is none.
 export const age = (ms, lag) => (lag > 0 ? duration(ms) : dash);
 
 export const clock = (t) => new Date(t).toLocaleTimeString("en-GB");
 
-// moment is a time of the server in full, if it is one that a date can be.
+// moment is a time of the server in full, if a Date can hold it.
 export function moment(t) {
   const at = new Date(t);
   return isNaN(at) ? dash : at.toISOString().replace("T", " ").replace(/\.000Z$/, "Z");
@@ -43,9 +43,9 @@ export function moment(t) {
 
 const mostIndented = 1 << 20;
 
-// indented is JSON on many lines. What it says stays as it is, which it would not if it were
-// parsed: numbers are rounded, and of fields with one name the last counts. What is nested
-// so deeply that it would become long stays on its line.
+// indented puts JSON on many lines. It does not parse: that would round numbers, and drop all but
+// the last of fields with one name. JSON nested so deeply that it would become long stays on its
+// line.
 export function indented(json) {
   let out = "", deep = 0, before = "";
   for (const [token] of json.matchAll(/"[^"\\]*(?:\\.[^"\\]*)*"|[{}[\],:]|[^\s"{}[\],:]+/g)) {
@@ -62,7 +62,7 @@ export function indented(json) {
 
 export const plural = (n, noun) => `${count(n)} ${noun}${n === 1 ? "" : "s"}`;
 
-// ranges are numbers as 0-3,7.
+// ranges writes numbers as 0-3,7.
 export function ranges(numbers) {
   const out = [];
   for (const n of numbers || []) {

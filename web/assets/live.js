@@ -1,4 +1,4 @@
-// What the server sends: a sample at each look, and what was seen before.
+// What the server sends: the past once, and a sample at each look.
 import { store } from "./store.js";
 
 const keep = 15 * 60 * 1000;
@@ -8,7 +8,7 @@ export const live = store({ state: "connecting", hello: null, sample: null, seen
 export const past = store({ at: [], series: {} });
 export const moves = store([]);
 
-// ahead is how far the clock of Redis, by which times count, is before the one here.
+// ahead is how far the clock of Redis, which dates everything, is ahead of the local one, in ms.
 let ahead = 0;
 
 export const serverNow = () => Date.now() + ahead;
@@ -21,7 +21,7 @@ function change(part) {
   live.set({ ...live.get(), ...part });
 }
 
-// watch has samples carry the partitions of this processor, "" for none.
+// watch makes samples carry the partitions of this processor, "" for none.
 export function watch(processor) {
   if (source && processor === watched) return;
   watched = processor;
@@ -47,14 +47,14 @@ function open() {
   source.addEventListener("trouble", (e) => change({ state: "trouble", err: JSON.parse(e.data).err }));
   source.onerror = () => {
     change({ state: "lost" });
-    // Without an answer the browser tries again by itself; after a refusal it does not.
+    // The browser reconnects by itself, except after a refusal.
     if (source.readyState === EventSource.CLOSED) again = setTimeout(open, 3000);
   };
 }
 
 function remember(sample) {
   const { at, series } = past.get();
-  if (at.at(-1) === sample.at) return; // the memory has it
+  if (at.at(-1) === sample.at) return; // part of the past already
   while (at.length && at.at(-1) > sample.at) { // the clock of Redis was set back
     at.pop();
     Object.values(series).forEach((one) => [one.lag, one.appended, one.done].forEach((c) => c.pop()));

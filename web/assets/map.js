@@ -6,7 +6,7 @@ import { atLeast, dash, plural } from "./format.js";
 export const step = (lag) => (lag <= 0 ? 0 : Math.min(5, Math.floor(Math.log10(lag)) + 1));
 const steps = ["0", "1+", "10+", "100+", "1k+", "10k+"];
 
-// stateOf says in a word what keeps a partition from being processed, as status does.
+// stateOf returns a word for what stops a partition, as status does.
 export function stateOf(d, n) {
   const note = d.notes[n] || {};
   if (note.err) return "unknown";
@@ -21,19 +21,18 @@ export function stateOf(d, n) {
 
 const letters = { unknown: "?", quarantined: "Q", halted: "H", blocked: "B", paused: "P", "not reading": "N", "running long": "R", "no owner": "–", ok: "" };
 
-// lagOf is the lag of a partition, if it is known.
+// lagOf is the lag of a partition, if known.
 const lagOf = (d, n) => ((d.notes[n] || {}).err ? dash : atLeast(d.lag[n], (d.notes[n] || {}).lag_more));
 
-// ownerName is who has a partition.
 export const ownerName = (d, n) => (d.owner[n] < 0 ? "no owner" : d.owners[d.owner[n]]);
 
-// mark is the letter of an owner, the same for as long as the set of owners is.
+// marks gives each owner a letter, the same while the set of owners is.
 export function marks(d) {
   const names = [...d.owners].sort();
   return Object.fromEntries(names.map((name, i) => [name, { letter: i < 26 ? String.fromCharCode(65 + i) : String(i + 1), colour: `o${i % 8}` }]));
 }
 
-// useFlashes are the partitions whose owner or epoch has just changed.
+// useFlashes returns the partitions whose owner or epoch has just changed.
 function useFlashes(d) {
   const before = useRef(null);
   const [flashes, set] = useState({});

@@ -1,7 +1,6 @@
 import { html } from "./vendor/preact-htm.module.js";
 import { clock } from "./format.js";
 
-// Moves is the log of partitions that changed hands.
 export function Moves({ log, named }) {
   const shown = log.slice(-40).reverse();
   return html`<section><h2>Rebalances <span class="facts"><span>while somebody watched, the newest first</span></span></h2>

@@ -8,10 +8,10 @@ import { useStore } from "./store.js";
 
 const colours = ["--c1", "--c2", "--c3", "--c4", "--c5", "--c6"];
 
-// sum adds rates up; what is not known makes the sum unknown.
+// sum adds rates; an unknown rate makes the sum unknown.
 const sum = (values) => values.reduce((a, v) => (a === null || v === null ? null : a + v), 0);
 
-// concerns are what needs attention.
+// concerns lists what needs attention.
 function concerns(sample, all) {
   const out = [];
   const say = (tone, name, route, text) => out.push({ tone, name, href: `#/${route}/${name}`, text });

@@ -1,4 +1,4 @@
-// Small things that several pages show.
+// Small parts of several pages.
 import { html, useEffect, useState } from "./vendor/preact-htm.module.js";
 import { atLeast, count, dash, duration, indented, moment, rate } from "./format.js";
 import { live, serverNow } from "./live.js";
@@ -7,7 +7,7 @@ import { useStore } from "./store.js";
 export const processorsOf = (sample) =>
   sample.streams.flatMap((s) => s.processors.map((p) => ({ ...p, stream: s.stream, name: `${s.stream}/${p.processor}`, rate: s.rate })));
 
-// Number is a count; zeros are pale, so that the others are seen.
+// Number is a count; zeros are pale, so that others stand out.
 export const Number = ({ of: n, more, warn, field }) =>
   html`<span class=${`number ${n === 0 ? "zero" : warn ? "warn" : ""}`} data-field=${field} title=${more ? "at least: nobody counted further" : undefined}
     >${n < 0 ? "?" : atLeast(n, more)}</span>`;
@@ -17,17 +17,15 @@ export const Rate = ({ of: v, field }) =>
 
 export const Age = ({ ms, lag }) => html`<span class=${`number ${lag > 0 ? "" : "zero"}`}>${lag > 0 ? duration(ms) : dash}</span>`;
 
-// Figure is one number of a strip.
 export const Figure = ({ label, children, tone }) => html`<div class=${`figure ${tone || ""}`}><dt>${label}</dt><dd>${children}</dd></div>`;
 
-// Ago is how long a time is past.
 export function Ago({ t }) {
   if (!t) return html`<span class="zero">${dash}</span>`;
   const past = Math.max(0, serverNow() - new Date(t).getTime());
   return html`<time datetime=${t} title=${moment(t)}>${duration(past)} ago</time>`;
 }
 
-// useTick renders again every so often.
+// useTick renders again every ms milliseconds.
 export function useTick(ms) {
   const [, set] = useState(0);
   useEffect(() => {
@@ -36,7 +34,7 @@ export function useTick(ms) {
   }, [ms]);
 }
 
-// Connection reports whether the numbers are current.
+// Connection shows whether the numbers are current.
 export function Connection() {
   const { state, seen, hello, err } = useStore(live);
   useTick(1000);
@@ -48,7 +46,7 @@ export function Connection() {
   return html`<span class=${`connection ${tone}`} role="status" title=${err || undefined}><i aria-hidden="true"></i>${text}</span>`;
 }
 
-// Picker chooses a stream or a processor, by the address of the page.
+// Picker chooses a stream or a processor by changing the address.
 export function Picker({ label, route, names, value }) {
   return html`<label class="field">${label}
     <select value=${value} onChange=${(e) => (location.hash = `#/${route}/${e.target.value}`)}>
@@ -62,12 +60,12 @@ export const Table = ({ head, label, children, empty }) => html`<div class="scro
   <table><thead><tr>${head.map((t) => html`<th scope="col" class=${t.number ? "right" : ""}>${t.text ?? t}</th>`)}</tr></thead>
   <tbody>${children}</tbody></table>${empty && html`<p class="empty">${empty}</p>`}</div>`;
 
-// Text is a record, or a field: as text, never as anything else; JSON is indented.
+// Text shows a record or a field as text only; JSON is indented.
 export function Text({ of: t, json }) {
   return html`<pre class="record">${json && !t.cut ? indented(t.text) : t.text}</pre>${t.cut && html`<p class="hint">${`the first part of ${count(t.size)} bytes`}</p>`}`;
 }
 
-// useList asks for a list whenever the query changes, and says how to ask again.
+// useList requests a list whenever the query changes; again requests it once more.
 export function useList(ask, deps) {
   const [state, set] = useState({ busy: true, value: null, err: "" });
   const [turn, setTurn] = useState(0);

@@ -10,7 +10,7 @@ import { useStore } from "./store.js";
 
 const scopeOf = (p) => `processor:${p.name}`;
 
-// Held are the buttons that hold a scope back or let it go on.
+// Held are the buttons that hold a scope back or resume it.
 export function Held({ scope, what, rules }) {
   const has = (kind) => rules.some((r) => r.kind === kind && r.scope === scope);
   const body = { scope };
@@ -24,13 +24,12 @@ export function Held({ scope, what, rules }) {
   </span>`;
 }
 
-// Why is the text of an error on one line; what follows, such as the stack of a panic, is folded.
+// Why shows the first line of an error; the rest, such as the stack of a panic, is folded.
 function Why({ text }) {
   const [cause, ...rest] = text.split("\n");
   return rest.length === 0 ? cause : html`<details><summary>${cause}</summary><pre class="record">${rest.join("\n")}</pre></details>`;
 }
 
-// Partition is all that is known of one.
 function Partition({ d, n, actions, rules, name }) {
   const note = d.notes[n] || {}, state = stateOf(d, n), owner = ownerName(d, n);
   const release = (skip) => confirm({
@@ -61,7 +60,7 @@ function Partition({ d, n, actions, rules, name }) {
   </section>`;
 }
 
-// Linked is a number of events that a page of their own lists.
+// Linked is a number of events with a link to the page that lists them.
 const Linked = ({ n, route, about }) => (n > 0 ? html`<a href=${`#/${route}/${about}`}><${Number} of=${n} field=${route} /></a>` : html`<${Number} of=${n} field=${route} />`);
 
 function Members({ d }) {

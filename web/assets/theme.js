@@ -3,7 +3,7 @@ import { html, useEffect, useState } from "./vendor/preact-htm.module.js";
 const themeKey = "runnel-theme";
 const next = { auto: "light", light: "dark", dark: "auto" };
 
-// Theme is the button that chooses light, dark, or what the system says.
+// Theme is the button that chooses light, dark, or the system's scheme.
 export function Theme() {
   const [theme, set] = useState(localStorage.getItem(themeKey) || "auto");
   useEffect(() => {

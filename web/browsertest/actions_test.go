@@ -15,7 +15,7 @@ import (
 	"github.com/runnel-go/runnel/internal/inspect"
 )
 
-// confirm fills in the question that is open and answers it with a button.
+// confirm fills in the open question, and clicks a button.
 func (b *browser) confirm(secret, why, button string) {
 	b.t.Helper()
 	b.await("a question", `document.querySelector("dialog[open]")`)
@@ -98,7 +98,7 @@ func TestReleaseAndResume(t *testing.T) {
 	b.clean(s.url)
 }
 
-// A page of another origin can do nothing, even where it knows the token.
+// A page of another origin can do nothing, even with the token.
 func TestForeignPagesCannotAct(t *testing.T) {
 	s, b := filled(t)
 	foreign := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
@@ -116,7 +116,7 @@ func TestForeignPagesCannotAct(t *testing.T) {
 	if got := call("cors", headers); got != "refused by the browser" {
 		t.Errorf("a foreign page was answered %s", got)
 	}
-	if got := call("no-cors", `{}`); got != "refused by the browser" { // which sent it, and keeps the answer to itself
+	if got := call("no-cors", `{}`); got != "refused by the browser" { // which sent it, but hides the answer
 		t.Errorf("a foreign page without headers was answered %s", got)
 	}
 	b.open(s.url + "/")
@@ -130,7 +130,7 @@ func TestForeignPagesCannotAct(t *testing.T) {
 	}
 }
 
-// Everything can be reached by the keyboard: a processor, its map, and an action up to its
+// Everything can be reached by keyboard: a processor, its map, and an action up to its
 // confirmation.
 func TestKeyboard(t *testing.T) {
 	s, b := filled(t)

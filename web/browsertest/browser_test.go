@@ -18,20 +18,20 @@ import (
 	"github.com/chromedp/chromedp"
 )
 
-// patience is how long something may take until it is seen, also where much else runs.
+// patience is how long a change may take to show, even on a busy machine.
 const patience = time.Minute
 
-// A browser is one page of a Chromium of its own, and what it complained about.
+// A browser is one page of a Chromium of its own, and its complaints.
 type browser struct {
 	t   *testing.T
 	ctx context.Context
 
 	mu       sync.Mutex
 	asked    []string // addresses of all requests
-	problems []string // errors of scripts, of the console, of the policy; dialogs
+	problems []string // errors of scripts, console and policy; dialogs
 }
 
-// program is the browser that is installed.
+// program returns the installed browser.
 func program() (string, bool) {
 	for _, name := range []string{"chromium", "chromium-browser", "google-chrome", "chrome"} {
 		if path, err := exec.LookPath(name); err == nil {
@@ -43,7 +43,7 @@ func program() (string, bool) {
 
 const missing = "no browser is installed, so the dashboard is not tested in one: make test-web installs Chromium"
 
-// TestMain says so where the tests are skipped.
+// TestMain reports that the tests are skipped.
 func TestMain(m *testing.M) {
 	if _, ok := program(); !ok {
 		fmt.Println(missing)
@@ -64,11 +64,11 @@ func newBrowser(t *testing.T) *browser {
 		chromedp.Flag("disable-dev-shm-usage", true), chromedp.Flag("host-resolver-rules", "MAP * ~NOTFOUND , EXCLUDE 127.0.0.1 , EXCLUDE localhost"),
 	}
 	alloc, cancelAlloc := chromedp.NewExecAllocator(context.Background(), options...)
-	quiet := func(string, ...any) {} // of events that the library does not know
+	quiet := func(string, ...any) {} // about events unknown to the library
 	ctx, cancel := chromedp.NewContext(alloc, chromedp.WithErrorf(quiet))
 	b := &browser{t: t, ctx: ctx}
 	t.Cleanup(func() {
-		chromedp.Cancel(ctx) // and waits until it has ended
+		chromedp.Cancel(ctx) // and waits for its end
 		cancel()
 		cancelAlloc()
 	})
@@ -80,8 +80,8 @@ func newBrowser(t *testing.T) *browser {
 	return b
 }
 
-// note keeps what the page asked for, and what went wrong. A dialog is closed, so that the
-// test goes on.
+// note records what the page requested, and what went wrong. It closes dialogs, so that the test
+// goes on.
 func (b *browser) note(event any) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -105,8 +105,8 @@ func (b *browser) note(event any) {
 	}
 }
 
-// clean fails the test if anything went wrong but what one of these texts explains, or
-// anything but this server was asked.
+// clean fails the test if anything went wrong that none of these texts explains, or if the page
+// requested anything from another server.
 func (b *browser) clean(server string, but ...string) {
 	b.t.Helper()
 	b.mu.Lock()
@@ -122,11 +122,11 @@ func (b *browser) clean(server string, but ...string) {
 	}
 	for _, address := range b.asked {
 		if !strings.HasPrefix(address, server+"/") && !strings.HasPrefix(address, "data:") && address != "about:blank" {
-			b.t.Errorf("the page asked for %s", address)
+			b.t.Errorf("the page requested %s", address)
 		}
 	}
 	if len(b.asked) < 5 {
-		b.t.Errorf("only %q were asked for", b.asked)
+		b.t.Errorf("the page requested only %q", b.asked)
 	}
 }
 
@@ -139,14 +139,14 @@ func (b *browser) do(actions ...chromedp.Action) {
 	}
 }
 
-// open goes to an address and waits for the first sample.
+// open opens an address and waits for the first sample.
 func (b *browser) open(address string) {
 	b.t.Helper()
 	b.do(chromedp.Navigate("about:blank"), chromedp.Navigate(address))
 	b.await("live numbers", `document.querySelector(".connection")?.textContent === "live" && !!document.querySelector("main h1, main dl, main .bar")`)
 }
 
-// eval is what an expression comes to.
+// eval returns the value of an expression.
 func eval[T any](b *browser, expression string) (v T) {
 	b.t.Helper()
 	b.do(chromedp.Evaluate(expression, &v))
@@ -162,7 +162,7 @@ func (b *browser) await(what, expression string) {
 			shown := eval[string](b, "document.body.innerText")
 			b.mu.Lock()
 			defer b.mu.Unlock()
-			b.t.Fatalf("waited in vain for %s; the page shows:\n%s\n%q", what, shown, b.problems)
+			b.t.Fatalf("timed out waiting for %s; the page shows:\n%s\n%q", what, shown, b.problems)
 		}
 		select {
 		case <-time.After(50 * time.Millisecond):
@@ -172,20 +172,20 @@ func (b *browser) await(what, expression string) {
 	}
 }
 
-// text is what an element shows, without the spaces between digits.
+// text returns the text of an element, without the spaces between digits.
 func (b *browser) text(selector string) string {
 	b.t.Helper()
 	return eval[string](b, fmt.Sprintf(`(document.querySelector(%q)?.textContent ?? "(not there)").replace(/\u202f/g, "").trim()`, selector))
 }
 
-// click clicks on what has this text, or on what a selector with a class or an attribute finds.
+// click clicks on the element with this text, or of a selector with a class or an attribute.
 func (b *browser) click(what string) {
 	b.t.Helper()
 	find := fmt.Sprintf(`[...document.querySelectorAll("dialog[open] button, dialog[open] input")].concat([...document.querySelectorAll("button, a, label, input")]).find((e) => e.textContent.trim() === %q)`, what)
 	if strings.HasPrefix(what, ".") || strings.Contains(what, "[") {
 		find = fmt.Sprintf("document.querySelector(%q)", what)
 	}
-	// At one moment, or it may be another one, or none, when it is clicked on.
+	// In one step, or the element could be replaced before the click.
 	b.await("something enabled to click: "+what, "((e) => e && !e.disabled && (e.click(), true))("+find+")")
 }
 

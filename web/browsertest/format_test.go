@@ -7,7 +7,7 @@ import (
 	"github.com/chromedp/chromedp"
 )
 
-// Numbers read as those of the command line do.
+// Numbers look like those of the command line.
 func TestFormats(t *testing.T) {
 	s := newShop(t)
 	b := newBrowser(t)
@@ -29,7 +29,7 @@ func TestFormats(t *testing.T) {
 	b.clean(s.url)
 }
 
-// A processor of many partitions has a map that fits, which follows.
+// The map of a processor with many partitions fits, and follows.
 func TestManyPartitions(t *testing.T) {
 	s := newShop(t)
 	b := newBrowser(t)

@@ -11,22 +11,20 @@ import (
 	"github.com/chromedp/chromedp"
 )
 
-// call is what a function of a file of the page comes to.
+// call returns the value of an expression with the exports of a file of the page.
 func call[T any](b *browser, file, expression string) (v T) {
 	b.t.Helper()
 	b.do(chromedp.Evaluate(fmt.Sprintf(`import("/assets/%s").then((f) => f.%s)`, file, expression), &v, awaitPromise))
 	return v
 }
 
-// pass waits for so many samples.
 func (b *browser) pass(samples int) {
 	b.t.Helper()
 	b.do(chromedp.Evaluate(`import("/assets/live.js").then((f) => { globalThis.passed = 0; f.past.follow(() => globalThis.passed++) })`, nil, awaitPromise))
 	b.await("samples", fmt.Sprintf("globalThis.passed >= %d", samples))
 }
 
-// What is written into a question stays there, however many samples come meanwhile; and a
-// token that could not be checked is not kept.
+// Text in an open question survives samples; a token that could not be checked is not kept.
 func TestQuestionsKeepWhatIsWritten(t *testing.T) {
 	s, b := filled(t)
 	b.open(s.url + "/#/processor/payments/pay")
@@ -51,7 +49,7 @@ func TestQuestionsKeepWhatIsWritten(t *testing.T) {
 	b.clean(s.url)
 }
 
-// After an action that failed the list is read again, so that it is right.
+// After a failed action the list is read again.
 func TestListsAfterFailures(t *testing.T) {
 	s, b := filled(t)
 	b.open(s.url + "/#/dead/orders/invoices")
@@ -59,7 +57,7 @@ func TestListsAfterFailures(t *testing.T) {
 	b.click(`tr[data-letter] input`)
 	letters, err := s.letters().List(t.Context(), nil)
 	s.must(err)
-	_, err = s.letters().Drop(t.Context(), letters) // another page does
+	_, err = s.letters().Drop(t.Context(), letters) // as another page would
 	s.must(err)
 	b.click("Drop 1")
 	b.confirm(token, "", "Drop for good")
@@ -68,7 +66,7 @@ func TestListsAfterFailures(t *testing.T) {
 	b.clean(s.url, "status of 409")
 }
 
-// A partition that cannot be looked at has no numbers, which zeros would be.
+// An unreadable partition has no numbers, not zeros.
 func TestWhatIsNotKnown(t *testing.T) {
 	s := newShop(t)
 	b := newBrowser(t)
@@ -82,19 +80,19 @@ func TestWhatIsNotKnown(t *testing.T) {
 	b.click(".cell[data-partition='2']")
 	b.await("why", `document.querySelector(".partition .trouble")`)
 	if got := eval[int](b, `document.querySelectorAll(".partition .figure").length`); got != 0 {
-		t.Errorf("%d figures of what is not known", got)
+		t.Errorf("%d figures of an unreadable partition", got)
 	}
 	b.clean(s.url)
 }
 
-// Whatever a producer wrote is shown as it is: numbers and fields as they stand in the
-// record, and a time that cannot be shown is shown as the nearest one.
+// A payload is shown unchanged, with its numbers and fields as in the record. A time that cannot be
+// shown becomes the nearest one.
 func TestWhateverIsWritten(t *testing.T) {
 	s := newShop(t)
 	b := newBrowser(t)
 	s.many(1)
 	add := entryOf(s, "big", 0)
-	add.ID = "9000000000000000-1" // ms, of which dates have fewer
+	add.ID = "9000000000000000-1" // ms, more than a Date holds
 	s.must(s.client.Redis().XAdd(t.Context(), add).Err())
 	b.open(s.url + "/#/%E0/%")
 	b.goTo("events/big")
@@ -111,7 +109,7 @@ func TestWhateverIsWritten(t *testing.T) {
 	b.clean(s.url)
 }
 
-// How old something is counts from the server's time, whatever the browser's clock says.
+// Ages count by the server's clock, not the browser's.
 func TestWrongClock(t *testing.T) {
 	s, b := filled(t)
 	b.do(chromedp.ActionFunc(clockAhead(3 * time.Hour)))
@@ -123,7 +121,7 @@ func TestWrongClock(t *testing.T) {
 	b.clean(s.url)
 }
 
-// clockAhead sets the clock of the pages that are opened from now on.
+// clockAhead sets the clock of pages opened from now on.
 func clockAhead(d time.Duration) func(context.Context) error {
 	script := fmt.Sprintf("{ const real = Date.now; Date.now = () => real() + %d }", d.Milliseconds())
 	return func(ctx context.Context) error {

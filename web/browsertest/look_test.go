@@ -22,7 +22,7 @@ func TestThePhoneOverviewIsReadable(t *testing.T) {
 	b.clean(s.url)
 }
 
-// What 256 partitions look like: numbers are whole, swatches small, buttons in one row.
+// With 256 partitions numbers are whole, swatches small, buttons in one row.
 func TestTheMapOf256Partitions(t *testing.T) {
 	s := newShop(t)
 	b := newBrowser(t)
@@ -48,7 +48,6 @@ func TestTheMapOf256Partitions(t *testing.T) {
 	b.clean(s.url)
 }
 
-// Tiles fill their frame.
 func TestTilesFillTheirFrame(t *testing.T) {
 	s, b := filled(t)
 	b.open(s.url + "/")
@@ -62,7 +61,7 @@ func TestTilesFillTheirFrame(t *testing.T) {
 	b.clean(s.url)
 }
 
-// While events are looked for, the page says so and nothing else.
+// While events load, the page says so and nothing else.
 func TestEventsWhileLoading(t *testing.T) {
 	s, b := filled(t)
 	b.open(s.url + "/")
@@ -78,7 +77,7 @@ func TestEventsWhileLoading(t *testing.T) {
 	b.clean(s.url)
 }
 
-// A quarantine by a panic tells its cause on a line; the stack is folded, and has its lines.
+// A quarantine by a panic shows its cause on a line; the stack is folded, and keeps its lines.
 func TestAQuarantineByAPanic(t *testing.T) {
 	s := newShop(t)
 	b := newBrowser(t)

@@ -13,7 +13,7 @@ import (
 	"github.com/runnel-go/runnel/web"
 )
 
-// filled is a shop that has come to rest with something of everything, and a browser.
+// filled returns a settled shop with something of everything, and a browser.
 func filled(t *testing.T) (*shop, *browser) {
 	t.Helper()
 	s := newShop(t)
@@ -50,7 +50,6 @@ func TestNumbersAreTheTruth(t *testing.T) {
 	b.clean(s.url)
 }
 
-// compareMap compares the cells of a processor with the truth.
 func (s *shop) compareMap(b *browser, p inspect.ProcessorState) {
 	s.t.Helper()
 	name := p.Stream + "/" + p.Processor
@@ -73,7 +72,7 @@ func (s *shop) compareMap(b *browser, p inspect.ProcessorState) {
 	}
 }
 
-// What changes is seen without loading the page again; so is a partition that moves.
+// Changes show without a reload, even a partition that moves.
 func TestNumbersAreLive(t *testing.T) {
 	s, b := filled(t)
 	b.open(s.url + "/#/processor/mails/postman")
@@ -92,7 +91,7 @@ func TestNumbersAreLive(t *testing.T) {
 	b.clean(s.url)
 }
 
-// Events are found by key; a payload is text, whatever is in it.
+// Events are found by key; a payload is always text.
 func TestPayloadsAreText(t *testing.T) {
 	s, b := filled(t)
 	b.open(s.url + "/#/events/orders")
@@ -115,14 +114,14 @@ func TestPayloadsAreText(t *testing.T) {
 	b.clean(s.url)
 }
 
-// A dashboard that only reads has nothing to click that would change anything.
+// A read-only dashboard has no control that changes anything.
 func TestReadOnlyPages(t *testing.T) {
 	s, b := filled(t)
 	server := httptest.NewServer(web.Handler(s.app, &web.Options{Every: 500 * time.Millisecond}))
-	defer server.Config.Shutdown(t.Context()) // which ends what it streams
+	defer server.Config.Shutdown(t.Context()) // ends its streams
 	b.open(server.URL + "/")
 	if got := b.text(".mode"); got != "read-only" {
-		t.Errorf("it says %q", got)
+		t.Errorf("the mode is %q", got)
 	}
 	for _, route := range routes {
 		b.goTo(route)
@@ -137,7 +136,7 @@ func TestReadOnlyPages(t *testing.T) {
 	b.clean(server.URL)
 }
 
-// The page of events says how many came since, and shows them when asked to.
+// The page of events shows how many are new, and loads them on request.
 func TestNewEvents(t *testing.T) {
 	s, b := filled(t)
 	b.open(s.url + "/#/events/mails")

@@ -28,7 +28,7 @@ import (
 
 const token = "correct horse battery"
 
-// evil is a payload that would do something if it were ever taken for HTML.
+// evil is a payload that acts if taken for HTML.
 const evil = `<img src="https://example.com/x" onerror="alert(1)"><script>alert(2)</script>`
 
 type order struct {
@@ -41,7 +41,7 @@ type order struct {
 type shop struct {
 	t       *testing.T
 	redis   *redistest.Server
-	app     *runnel.App // that sends, and that the dashboard is of
+	app     *runnel.App // of the sender and the dashboard
 	streams streams
 	client  *store.Client
 	url     string // of the dashboard
@@ -54,12 +54,11 @@ type streams struct {
 
 func discard() *slog.Logger { return slog.New(slog.NewTextHandler(io.Discard, nil)) }
 
-// letters are the dead letters of orders/invoices.
 func (s *shop) letters() *admin.DeadLetters {
 	return admin.New(s.app).DeadLetters("orders", "invoices")
 }
 
-// register makes the app as each of its workers does.
+// register declares the app as each of its workers does.
 func (s *shop) register(worker string) (*runnel.App, streams) {
 	app := runnel.New("shop", &runnel.Options{RedisURL: s.redis.URL(), WorkerName: worker, Logger: discard()})
 	key := func(o order) string { return o.Customer }
@@ -118,7 +117,7 @@ func (s *shop) must(err error) {
 	}
 }
 
-// work starts a worker, which ends with the test or when the returned function is called.
+// work starts a worker, which ends with the test or by the returned function.
 func (s *shop) work(name string) (end func()) {
 	s.t.Helper()
 	app, _ := s.register(name)
@@ -152,7 +151,7 @@ func (s *shop) eventually(what string, is func() bool) {
 	})
 }
 
-// state is the ground truth.
+// state is the ground truth, without the dashboard.
 func (s *shop) state() *inspect.AppState {
 	s.t.Helper()
 	a, err := inspect.App(s.t.Context(), s.client, "", 1000)
@@ -167,14 +166,14 @@ func (s *shop) processor(stream, name string) inspect.ProcessorState {
 	return *p
 }
 
-// fill has something of everything: dead letters, parked and delayed events, a paused
-// processor that is behind, a quarantined partition.
+// fill makes something of everything: dead letters, parked and delayed events, a paused processor
+// that is behind, a quarantined partition.
 func (s *shop) fill() {
 	s.t.Helper()
 	ctx := s.t.Context()
 	_, err := s.client.SetRule(ctx, rules.Rule{Kind: rules.Pause, Scope: rules.Processor("mails", "postman"), Who: "ada@desk", Why: "no stamps"}, 0)
 	s.must(err)
-	s.must(inspect.AwaitRules(ctx, s.client, rules.Processor("mails", "postman"), nil)) // or some mails might still be sent
+	s.must(inspect.AwaitRules(ctx, s.client, rules.Processor("mails", "postman"), nil)) // or some mails might still go out
 	for i := range 40 {
 		s.must(s.streams.orders.Send(ctx, order{Customer: fmt.Sprint("customer ", i), Amount: float64(i)}))
 		s.must(s.streams.mails.Send(ctx, order{Customer: fmt.Sprint("reader ", i)}))
@@ -188,8 +187,7 @@ func (s *shop) fill() {
 	}
 }
 
-// settled waits until everything has been processed that can be, and no partition is about
-// to move.
+// settled waits until all that can be is processed, and no partition is about to move.
 func (s *shop) settled() {
 	s.t.Helper()
 	s.eventually("the app to settle", func() bool {
@@ -200,8 +198,7 @@ func (s *shop) settled() {
 	})
 }
 
-// shared reports whether every partition is owned by who it is assigned to, and all workers
-// have some.
+// shared reports whether every partition is owned as assigned, and every worker has some.
 func (s *shop) shared() bool {
 	for _, st := range s.state().Streams {
 		for _, p := range st.Processors {
@@ -223,7 +220,7 @@ func (s *shop) shared() bool {
 	return true
 }
 
-// many registers a processor of a stream with so many partitions, which no worker runs.
+// many registers a processor with this many partitions, which no worker runs.
 func (s *shop) many(partitions int) {
 	s.t.Helper()
 	_, err := s.client.EnsureMeta(s.t.Context(), "big", store.Meta{
@@ -231,7 +228,6 @@ func (s *shop) many(partitions int) {
 	s.must(err)
 }
 
-// entryOf is an entry for a partition.
 func entryOf(s *shop, stream string, partition int) *redis.XAddArgs {
 	return &redis.XAddArgs{Stream: s.client.Keys().Partition(stream, partition), Values: []any{"data", "{}"}}
 }

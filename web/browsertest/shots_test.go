@@ -16,11 +16,11 @@ import (
 	"github.com/chromedp/chromedp"
 )
 
-// shotsVariable names the directory that pictures of the dashboard are written to, as
-// `make web-shots` does; without it none are.
+// shotsVariable names the directory for pictures of the dashboard, as `make web-shots` does;
+// without it none are taken.
 const shotsVariable = "RUNNEL_WEB_SHOTS"
 
-// mostBytes is how large a picture may be.
+// mostBytes is the maximal size of a picture.
 const mostBytes = 200 << 10
 
 var routes = []string{
@@ -37,7 +37,7 @@ func (b *browser) goTo(route string) {
 	}
 }
 
-// No page is wider than a phone; what is wide scrolls in its own box.
+// No page is wider than a phone; wide content scrolls in its own box.
 func TestPagesFitAPhone(t *testing.T) {
 	s, b := filled(t)
 	b.do(chromedp.EmulateViewport(360, 740, chromedp.EmulateMobile))
@@ -52,14 +52,14 @@ func TestPagesFitAPhone(t *testing.T) {
 	b.clean(s.url)
 }
 
-// scheme has the system ask for light or dark.
+// scheme makes the system ask for light or dark.
 func (b *browser) scheme(name string) {
 	b.t.Helper()
 	b.do(emulation.SetEmulatedMedia().WithFeatures([]*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: name}}))
 }
 
-// The page follows the system's scheme, until the user chooses another one. With
-// RUNNEL_WEB_SHOTS it is taken pictures of, while two workers run.
+// The page follows the system's scheme until the user chooses another one. With RUNNEL_WEB_SHOTS
+// pictures are taken of it, while two workers run.
 func TestSchemes(t *testing.T) {
 	s, b := filled(t)
 	b.open(s.url + "/")
@@ -84,7 +84,7 @@ func TestSchemes(t *testing.T) {
 	b.clean(s.url)
 }
 
-// watch lets time pass, until the charts have something to show.
+// watch waits until the charts have something to show.
 func (b *browser) watch(d time.Duration) {
 	select {
 	case <-time.After(d):
@@ -92,7 +92,7 @@ func (b *browser) watch(d time.Duration) {
 	}
 }
 
-// picture takes pictures of the pages, while a third worker comes.
+// picture takes pictures of the pages while a third worker joins.
 func (s *shop) picture(b *browser, dir string) {
 	b.t.Helper()
 	b.scheme("light")
@@ -139,7 +139,7 @@ func (b *browser) shot(dir, name string) {
 	}
 }
 
-// trade sends orders, more or less of them, until the returned function is called.
+// trade sends orders at a changing rate, until the returned function is called.
 func (s *shop) trade() (end func()) {
 	ctx, cancel := context.WithCancel(s.t.Context())
 	var trading sync.WaitGroup
