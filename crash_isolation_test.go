@@ -135,7 +135,7 @@ func TestAFunctionThatHangsStopsItsPartitionAlone(t *testing.T) {
 }
 
 // So does one that is paused while it waits for its turn.
-func TestAPauseOfOneThatWaitsToRunAloneHoldsUpNobody(t *testing.T) {
+func TestAPauseOfOneThatWaitsToRunAloneHoldsUpNoOther(t *testing.T) {
 	opts := retrying(9, runnel.OrderPartition)
 	opts.Lease = 10 * time.Second
 	inKilled(t, opts, func() error { return nil }, func(k *killed, e *runnel.Event) error {

@@ -109,7 +109,7 @@ func (n *encoding[T]) decodeOnce(e *Event, record *T, limit int64) (takes int64,
 	return takes, c.Decode(data, record)
 }
 
-// errNoData says that an entry has neither payload field.
+// errNoData is the error of an entry that has neither payload field.
 var errNoData = errors.New(`no field "data" or "json"`)
 
 func noPayload(e *Event) error {

@@ -233,5 +233,5 @@ func (e *DecodeError) Error() string {
 	return fmt.Sprintf("stream %s: decode event %s as %s: %v", e.Event.Stream, e.Event.name(), e.Codec, e.Err)
 }
 
-// Unwrap returns error of the codec.
+// Unwrap returns the codec's error.
 func (e *DecodeError) Unwrap() error { return e.Err }

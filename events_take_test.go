@@ -117,7 +117,7 @@ func TestTakeCountsTheTimeWhileTheLoopIsBusy(t *testing.T) {
 	b.want(t, [][]int{{1}, {2}}, 2*time.Second, 7*time.Second)
 }
 
-func TestTakeWakesNobodyWhenIdle(t *testing.T) {
+func TestTakeWakesNothingWhenIdle(t *testing.T) {
 	taking(t, 10, time.Second, nil, func(c *runneltest.Cluster, b *batches, send func(...int)) {
 		c.Sleep(time.Minute)
 		if n := b.len(); n != 0 {

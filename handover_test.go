@@ -147,7 +147,7 @@ func TestAStoppedOwnerIsReplacedAtOnce(t *testing.T) {
 }
 
 // The N+1st worker moves at most a fair share, and the others do not pause.
-func TestAJoinMovesAShareAndStopsNobodyElse(t *testing.T) {
+func TestAJoinMovesAShareAndStopsNoOther(t *testing.T) {
 	const pace = 10 * time.Millisecond
 	flowing(t, 16, nil, func(f *flow) {
 		for workers, share := range []int{0, 8, 6, 4} { // ceil(16/(N+1))

@@ -102,9 +102,9 @@ func ranOnce(t *testing.T, url string, overflow runnel.Overflow) {
 	running(t, app)()
 }
 
-// While no worker runs, exactly Size records per partition are accepted; the rest
+// While no worker runs, exactly MaxLen records per partition are accepted; the rest
 // is refused. All that were accepted are processed, and then there is room again.
-func TestAStreamWithoutWorkersAcceptsItsSize(t *testing.T) {
+func TestAStreamWithoutWorkersAcceptsItsMaxLen(t *testing.T) {
 	onBoth(t, func(t *testing.T, url string, rdb *redis.Client) {
 		ranOnce(t, url, runnel.Reject)
 		_, s := full(t, url, runnel.Reject, nil)

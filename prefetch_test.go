@@ -113,7 +113,7 @@ func letsGo(t *testing.T, url, name string, loop seeing) {
 // A partition whose next event does not fit any more, though by the size of the
 // latest ones it would, is left alone: reading it again and again would bring
 // nothing, and keep the others waiting.
-func TestAPartitionNearItsBytesStarvesNobody(t *testing.T) {
+func TestAPartitionNearItsBytesStarvesNoOther(t *testing.T) {
 	const small = 300
 	srv := redistest.Start(t)
 	counter := redistest.CountingDialer(nil)

@@ -29,7 +29,6 @@ func Zstd(c Codec) Codec { return compressing("zstd", c, newZstded()) }
 // "lz4+" and c's name. It is a LimitedCodec. LZ4 panics if c is nil or a FieldCodec.
 func LZ4(c Codec) Codec { return compressing("lz4", c, lz4ed{}) }
 
-// compression is one way to compress. Neither method retains anything.
 const (
 	// firstLimit bounds the bytes of a record at the first try to decode it.
 	firstLimit = 256 << 10
@@ -37,6 +36,7 @@ const (
 	limitGrowth = 4
 )
 
+// A compression is one way to compress. Neither method retains anything.
 type compression interface {
 	// deflate writes to an empty buffer.
 	deflate(to *bytes.Buffer, data []byte) error

@@ -50,7 +50,7 @@ func TestExpireOfDelayedEvents(t *testing.T) {
 	})
 }
 
-func TestExpireOfAWholeBatchCallsNobody(t *testing.T) {
+func TestExpireOfAWholeBatchCallsNothing(t *testing.T) {
 	var seen [][]int
 	s := stream(inBatches(&seen), runnel.Halt, middleware.Expire(time.Minute))
 	wantAcked(t, runneltest.Process(t, s, "p", Order{"a", 1}, Order{"a", 2}), "1-0", "2-0") // from 1970

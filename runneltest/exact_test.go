@@ -20,7 +20,7 @@ import (
 // Fake time alone does not make a storm the same each time it is played: which of
 // several goroutines runs first, which case of a select is taken, in which order a
 // map is ranged over, what global random numbers and executor IDs are, and whether a
-// mutex is starved is up to the runtime, partly by real time. exactly builds the
+// mutex is starved is up to the runtime, partly by real time. buildExactly builds the
 // tests with a runtime that takes all of this from one fixed seed, and plays them on
 // one thread of Go code without collecting garbage. What the history holds then, down
 // to the nanosecond, follows from the seed and the program.
@@ -111,7 +111,7 @@ func buildExactly(t *testing.T) (binary string) {
 				sources[path] = string(source)
 			}
 			if n := strings.Count(sources[path], e.old); n != 1 {
-				t.Fatalf("%s has %d times the text, want it once; is it another version of Go?\n%s", path, n, e.old)
+				t.Fatalf("%s has the text %d times, want once; is it another version of Go?\n%s", path, n, e.old)
 			}
 			sources[path] = strings.Replace(sources[path], e.old, e.new, 1)
 		}
