@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/runnel-go/runnel"
+	"github.com/runnel-go/runnel/internal/test/tier"
 	"github.com/runnel-go/runnel/runneltest"
 )
 
@@ -161,7 +162,7 @@ func TestSendAtAPastTime(t *testing.T) {
 // sent, none early and none lost.
 func TestTenThousandOfOneTime(t *testing.T) {
 	simDelays(t, func(c *runneltest.Cluster, d *delays, s *runnel.Stream[item]) {
-		const n = 10_000
+		n := tier.Large(10_000)
 		due := time.Now().Add(time.Minute)
 		for first := 0; first < n; first += 500 {
 			var out []item

@@ -173,7 +173,8 @@ func TestAJoinMovesAShareAndStopsNoOther(t *testing.T) {
 
 func TestManyExecutorsSettleWithinFiveSeconds(t *testing.T) {
 	tier.Slow(t)
-	const partitions, executors = 256, 16
+	const executors = 16
+	partitions := executors * tier.Large(16) // make unraced has them all
 	cluster(t, partitions, ignoreAll, nil, func(c *runneltest.Cluster, _ func(...int)) {
 		c.Latency(time.Millisecond)
 		began := time.Now()

@@ -17,6 +17,7 @@ import (
 	"github.com/runnel-go/runnel"
 	"github.com/runnel-go/runnel/admin"
 	"github.com/runnel-go/runnel/internal/test/redistest"
+	"github.com/runnel-go/runnel/internal/test/tier"
 	"github.com/runnel-go/runnel/runneltest"
 )
 
@@ -100,7 +101,8 @@ func TestWhatIsPausedGoesOnAfterwards(t *testing.T) {
 // Ten thousand events of a hundred keys, sent during a pause, are processed once
 // each, in the order of their keys.
 func TestTenThousandEventsOfAPause(t *testing.T) {
-	const events, keys = 10_000, 100
+	const keys = 100
+	events := tier.Large(10_000)
 	last := map[string]int{}
 	var mu sync.Mutex
 	count := 0

@@ -218,6 +218,7 @@ func TestInterruptedSend(t *testing.T) {
 }
 
 func TestWorkerOfAPackage(t *testing.T) {
+	tier.Sequential(t)
 	tier.Slow(t)
 	t.Run("drains", func(t *testing.T) {
 		p, url := devWorker(t, "runnel", "./testdata/shop", "--processors", "printer")

@@ -9,11 +9,14 @@ import (
 	"strings"
 	"testing"
 	"testing/synctest"
+
+	"github.com/runnel-go/runnel/internal/test/tier"
 )
 
 var wrappers = map[string]func(Codec) Codec{"gzip": Gzip, "zstd": Zstd, "lz4": LZ4}
 
 func TestCompressedSizes(t *testing.T) {
+	tier.Sequential(t)
 	for name, wrap := range wrappers {
 		c := wrap(MsgPack)
 		for _, size := range []int{0, 1, 100, 64<<10 - 1, 64 << 10, 64<<10 + 1, 5 << 20} {
@@ -69,6 +72,7 @@ func TestCompressedRefuses(t *testing.T) {
 }
 
 func TestCompressedLimit(t *testing.T) {
+	tier.Sequential(t)
 	const limit = 100_000
 	for name, wrap := range wrappers {
 		c := wrap(JSON).(LimitedCodec)

@@ -16,6 +16,7 @@ import (
 
 	"github.com/runnel-go/runnel"
 	"github.com/runnel-go/runnel/codec"
+	"github.com/runnel-go/runnel/internal/test/tier"
 )
 
 // heapWhile returns the maximal growth of the heap while f runs.
@@ -78,6 +79,8 @@ func (s *shop) all(paths ...string) {
 
 // Records may be large, or small and become large when decoded.
 func TestAPageTakesLittleMemory(t *testing.T) {
+	tier.Sequential(t)
+	tier.Slow(t)
 	defer debug.SetGCPercent(debug.SetGCPercent(100)) // whatever the environment says
 	s := newShop(t, 8, nil)
 	runnel.NewStream(s.app, "zs", func(o order) string { return o.Customer }, &runnel.StreamOptions{Codec: codec.Zstd(codec.JSON)})

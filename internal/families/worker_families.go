@@ -82,7 +82,7 @@ var (
 // totalGauges are sums over the partitions of a processor that this worker owns.
 var totalGauges = []row[*look]{
 	{processorGauge("lag_events", "Events appended and not yet acked, in the partitions that this worker owns."), func(l *look) float64 { return float64(l.totals.Lag) }},
-	{processorGauge("lag_at_least", "1 if the lag is larger than runnel_lag_events says, because nobody counted further."), func(l *look) float64 { return oneIf(l.totals.LagMore) }},
+	{processorGauge("lag_at_least", "1 if the lag is larger than runnel_lag_events says, because counting stopped at a limit."), func(l *look) float64 { return oneIf(l.totals.LagMore) }},
 	{processorGauge("oldest_event_age_seconds", "Age of the oldest event that is not acked, in the partitions that this worker owns; 0 without one."), func(l *look) float64 { return float64(l.totals.Age) / 1e3 }},
 	{processorGauge("pending_events", "Events delivered and not yet acked, in the partitions that this worker owns."), func(l *look) float64 { return float64(l.totals.Pending) }},
 	{processorGauge("stored_parked_events", "Parked events in the partitions that this worker owns."), func(l *look) float64 { return float64(l.totals.Parked) }},
@@ -94,7 +94,7 @@ var totalGauges = []row[*look]{
 
 var partitionGauges = []row[ownedPartition]{
 	{partitionGauge("partition_lag_events", "Events appended and not yet acked."), func(p ownedPartition) float64 { return float64(p.Lag) }},
-	{partitionGauge("partition_lag_at_least", "1 if the lag is larger than it is said to be, because nobody counted further."), func(p ownedPartition) float64 { return oneIf(p.LagMore) }},
+	{partitionGauge("partition_lag_at_least", "1 if the lag is larger than it is said to be, because counting stopped at a limit."), func(p ownedPartition) float64 { return oneIf(p.LagMore) }},
 	{partitionGauge("partition_oldest_event_age_seconds", "Age of the oldest event that is not acked; 0 without one."), func(p ownedPartition) float64 { return float64(p.Age) / 1e3 }},
 	{partitionGauge("partition_length_entries", "Entries in Redis, acked ones too."), func(p ownedPartition) float64 { return float64(p.Length) }},
 	{partitionGauge("partition_epoch", "Number of the partition's ownership."), func(p ownedPartition) float64 { return float64(p.Epoch) }},

@@ -9,7 +9,7 @@ export const processorsOf = (sample) =>
 
 // Number is a count; zeros are pale, so that others stand out.
 export const Number = ({ of: n, more, warn, field }) =>
-  html`<span class=${`number ${n === 0 ? "zero" : warn ? "warn" : ""}`} data-field=${field} title=${more ? "at least: nobody counted further" : undefined}
+  html`<span class=${`number ${n === 0 ? "zero" : warn ? "warn" : ""}`} data-field=${field} title=${more ? "at least: counting stopped at a limit" : undefined}
     >${n < 0 ? "?" : atLeast(n, more)}</span>`;
 
 export const Rate = ({ of: v, field }) =>

@@ -10,7 +10,7 @@
 --         state 1 claimed, 0 it is only told: a look, or the last one is another, -1 it is too early
 -- Errors  FENCED when another worker leads
 if redis.call('GET', KEYS[2]) ~= ARGV[2] then
-	return redis.error_reply('FENCED somebody else leads')
+	return redis.error_reply('FENCED another worker leads')
 end
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)

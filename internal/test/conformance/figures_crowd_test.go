@@ -1,6 +1,6 @@
 //go:build !race
 
-// Under the race detector so many workers take minutes to settle: make bounds runs this without it.
+// Under the race detector so many workers take minutes to settle: make unraced runs this without it.
 
 package conformance_test
 

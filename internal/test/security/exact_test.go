@@ -26,6 +26,7 @@ import (
 func TestTheDocumentedRightsSuffice(t *testing.T) {
 	for layout := range layouts {
 		t.Run(layout, func(t *testing.T) {
+			t.Parallel()
 			s := newScene(t, layout)
 			s.everything(func() {})
 			s.run(3, "shop-watcher", "doctor", "--role", "operator")

@@ -36,6 +36,7 @@ func TestWorkersDoWithoutDispensableRights(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
 			s := newScene(t, "standalone")
 			do(t, s.server.Client(t), "ACL SETUSER shop-worker "+tt.without)
 			s.storm()

@@ -25,6 +25,7 @@ func onCluster(t *testing.T) (*scene, *redistest.Cluster) {
 
 // The documented users suffice in a Redis Cluster too, while slots move.
 func TestTheDocumentedRightsSufficeInACluster(t *testing.T) {
+	t.Parallel()
 	s, k := onCluster(t)
 	s.everything(func() {
 		var clients []*store.Client
@@ -55,6 +56,7 @@ func TestTheDocumentedRightsSufficeInACluster(t *testing.T) {
 }
 
 func TestEachNodeOfAClusterNeedsTheRights(t *testing.T) {
+	t.Parallel()
 	s, k := onCluster(t)
 	do(t, k.Nodes()[2].Client(t), "ACL SETUSER shop-worker -xack")
 	app, _ := s.app("shop-worker")
@@ -88,6 +90,7 @@ func onWatched(t *testing.T, replicas int) (*scene, *redistest.Watched) {
 // With Sentinel the users suffice too, before and after a failover, including the one for the
 // sentinels.
 func TestTheDocumentedRightsSufficeWithSentinel(t *testing.T) {
+	t.Parallel()
 	s, w := onWatched(t, 1)
 	s.everything(func() {
 		old := w.Master()
@@ -120,6 +123,7 @@ func (s *scene) sentinelsDenied(w *redistest.Watched) {
 
 // A failover client needs more rights on the sentinels. Here replicas confirm.
 func TestTheDocumentedRightsOfAFailoverClient(t *testing.T) {
+	t.Parallel()
 	s, w := onWatched(t, 2)
 	failover := redis.NewFailoverClient(&redis.FailoverOptions{
 		MasterName: redistest.MasterName, SentinelAddrs: w.SentinelAddrs(), Username: "shop-worker", Password: "secret",

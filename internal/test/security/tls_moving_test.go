@@ -41,6 +41,7 @@ func (a *authority) mutual(url string) *runnel.Options {
 // With TLS-only sentinels and servers that require certificates, events are sent, processed and
 // acked, also after the master was killed.
 func TestSentinelByTLS(t *testing.T) {
+	t.Parallel()
 	a := newAuthority(t)
 	w := redistest.StartWatched(t, 1, a.arguments(true)...)
 	if !strings.HasPrefix(w.URL(), "rediss+sentinel://") {
@@ -69,6 +70,7 @@ func TestSentinelByTLS(t *testing.T) {
 // The same in a cluster, while a slot moves: keys are found on either node during the move, and all
 // on the new one after it.
 func TestClusterByTLS(t *testing.T) {
+	t.Parallel()
 	a := newAuthority(t)
 	k := redistest.StartCluster(t, 3, 0, a.arguments(true)...)
 	if !strings.HasPrefix(k.URL(), "rediss+cluster://") {
@@ -127,6 +129,7 @@ func moveSlot(t *testing.T, k *redistest.Cluster, clients []*store.Client, keys 
 
 // A rejected client gets the same reason from sentinels and nodes as from one server.
 func TestTLSErrorsOfSentinelAndCluster(t *testing.T) {
+	t.Parallel()
 	a, stranger := newAuthority(t), newAuthority(t)
 	cert, key := a.issue("client")
 	otherCert, otherKey := stranger.issue("client")
@@ -170,6 +173,7 @@ func TestTLSErrorsOfSentinelAndCluster(t *testing.T) {
 
 // An app with its own client gets it, too.
 func TestTLSErrorsOfGivenClients(t *testing.T) {
+	t.Parallel()
 	a, stranger := newAuthority(t), newAuthority(t)
 	w := redistest.StartWatched(t, 0, a.arguments(true)...)
 	k := redistest.StartCluster(t, 3, 0, a.arguments(true)...)

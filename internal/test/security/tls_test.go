@@ -97,6 +97,7 @@ func TestTLS(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
 			switch err := works(t, &tt.o); {
 			case tt.want == "" && err != nil:
 				t.Error(err)

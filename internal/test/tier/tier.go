@@ -26,6 +26,14 @@ func Server(t testing.TB) {
 	}
 }
 
+// Large is a number of events or partitions, and a fifth of it under the race detector.
+func Large(n int) int {
+	if Race {
+		return n / 5
+	}
+	return n
+}
+
 // Sequential skips a test of one goroutine, or of other programs, under the race detector, which
 // finds nothing there and makes it ten times slower: make check runs it without.
 func Sequential(t testing.TB) {
