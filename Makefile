@@ -24,9 +24,8 @@ test: ## before each commit, some minutes: format, vet, all tests that need noth
 
 check: ## everything, 25 minutes: staticcheck, cross builds, the race detector, real servers of three kinds, clusters, chaos, mutants, model, browser
 	@scripts/setup-test.sh
-	@$(MAKE) --no-print-directory slow-check staticcheck cross bench-check otel-check tidy-check race mutants sim-short
-	@$(MAKE) --no-print-directory -j 2 $(if $(filter output-sync,$(.FEATURES)),-O) web-check unraced # both wait half of their time
-	@$(MAKE) --no-print-directory test-servers SHORT=1
+	@$(MAKE) --no-print-directory slow-check staticcheck cross bench-check otel-check tidy-check race mutants unraced sim-short
+	@$(MAKE) --no-print-directory -j 2 $(if $(filter output-sync,$(.FEATURES)),-O) SHORT=1 test-servers web-check # both wait half of their time
 
 # The tests that are slow, or need a server, run for these only: see internal/test/tier.
 check bench-check race unraced mutants sim-short sim sim-exact model test-servers chaos chaos-mutants otel-check web-check test-web web-shots smoke: export RUNNEL_TEST = full
@@ -69,14 +68,15 @@ cross: ## build for darwin and windows; type-check the examples and tests for wi
 	done
 	GOOS=windows $(GO) vet ./...
 
-# These have leases of some seconds, which lapse where more of them run at once.
-ALONE := ./internal/test/conformance ./internal/test/cluster ./internal/test/chaos ./internal/test/upgrade
+# These have leases of some seconds, which lapse on a busy machine: two run at once, chaos alone.
+SUITES := ./internal/test/conformance ./internal/test/cluster ./internal/test/upgrade
+ALONE  := ./internal/test/chaos
 
 # What these test runs in one goroutine or in other programs: the race detector finds
 # nothing there. make quick has run most of them, make unraced runs the others.
 OTHERS     := ./examples ./internal/test/binary ./internal/test/model ./internal/test/security ./internal/test/slow
 SEQUENTIAL := examples/basic examples/fanout examples/outbox examples/telemetry examples/testing internal/entryid internal/keys internal/licenses internal/rules python internal/test/corpus internal/test/house internal/test/mutants scripts/recording
-RACED       = $$($(GO) list ./... | grep -v $(patsubst %,-e '/%$$',$(SEQUENTIAL) $(OTHERS:./%=%) $(ALONE:./%=%)))
+RACED       = $$($(GO) list ./... | grep -v $(patsubst %,-e '/%$$',$(SEQUENTIAL) $(OTHERS:./%=%) $(SUITES:./%=%) $(ALONE:./%=%)))
 
 # Single tests of raced packages that stay out of the race detector: see tier.Sequential.
 UNRACED := TestAPageTakesLittleMemory|TestManyExecutorsSettleWithinFiveSeconds|TestManyWorkersCostLittle|TestNewAppRuns|TestWorkerOfAPackage
@@ -88,7 +88,8 @@ SIM := GOGC=400 $(GO)
 # there are cores here.
 race: ## all tests of what runs in several goroutines with the race detector
 	$(SIM) test -race -vet off -timeout $(TIMEOUT) -p 4 $(RACED)
-	$(GO) test -race -vet off -timeout $(TIMEOUT) -p 2 $(ALONE)
+	$(GO) test -race -vet off -timeout $(TIMEOUT) -p 2 $(SUITES)
+	$(GO) test -race -vet off -timeout $(TIMEOUT) $(ALONE)
 
 unraced: ## what the race detector would find nothing in, or distort: other programs, the model, memory, requests
 	$(GO) test -vet off -timeout $(TIMEOUT) -p 2 -parallel 4 $(OTHERS)
