@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/runnel-go/runnel/internal/retryqueue"
+	"github.com/runnel-go/runnel/internal/verdict"
 )
 
 // A Retry sets how often an event is attempted and which events wait meanwhile. An event
@@ -103,54 +104,36 @@ func (r *Retry) wait(attempts int, chance float64) time.Duration {
 // RetryAfter returns an error that asks for the next attempt after d, whatever
 // the backoff says. Without a Retry it is like err itself. It is nil if err is.
 func RetryAfter(err error, d time.Duration) error {
-	return withVerdict(err, retryqueue.Again, max(d, 0))
+	return verdict.With(err, verdict.Retry, d)
 }
 
 // DeadLetter returns an error that makes the event a dead letter at once, with or without
 // a Retry: another attempt would not help. It is nil if err is.
-func DeadLetter(err error) error { return withVerdict(err, retryqueue.Dead, 0) }
+func DeadLetter(err error) error { return verdict.With(err, verdict.Dead, 0) }
 
 // Drop returns an error that drops the event without a dead letter: the event is counted,
 // logged and acked, with or without a Retry. The result is nil if err is.
-func Drop(err error) error { return withVerdict(err, retryqueue.Drop, 0) }
-
-func withVerdict(err error, verdict retryqueue.Verdict, after time.Duration) error {
-	if err == nil {
-		return nil
-	}
-	return &verdictError{err, verdict, after}
-}
-
-// verdictError is an error with the function's verdict on the event.
-type verdictError struct {
-	err     error
-	verdict retryqueue.Verdict
-	after   time.Duration
-}
-
-func (e *verdictError) Error() string { return e.err.Error() }
-func (e *verdictError) Unwrap() error { return e.err }
+func Drop(err error) error { return verdict.With(err, verdict.Drop, 0) }
 
 // judge returns the failure to record for events that failed with err. It returns nil if
 // the policy decides: err is no event's fault, or there is no Retry and err has no
 // verdict of the function.
 func judge(err error, retry *retryqueue.Retry) *retryqueue.Failure {
-	var said *verdictError
 	var bad *DecodeError
-	asked := errors.As(err, &said)
+	said := verdict.Of(err)
+	f := &retryqueue.Failure{Err: err, Verdict: said.Kind, Reason: retryqueue.ReasonFailed}
 	switch {
 	case errors.Is(err, ErrNotConsumed):
 		return nil
-	case asked && said.verdict == retryqueue.Drop:
-		return &retryqueue.Failure{Err: err, Verdict: retryqueue.Drop}
-	case asked && said.verdict == retryqueue.Dead:
-		return &retryqueue.Failure{Err: err, Verdict: retryqueue.Dead, Reason: retryqueue.ReasonDead}
+	case said.Kind == verdict.Drop:
+	case said.Kind == verdict.Dead:
+		f.Reason = retryqueue.ReasonDead
 	case retry == nil:
 		return nil
 	case errors.As(err, &bad):
-		return &retryqueue.Failure{Err: err, Verdict: retryqueue.Dead, Reason: retryqueue.ReasonDecode}
-	case asked:
-		return &retryqueue.Failure{Err: err, Verdict: retryqueue.Again, Reason: retryqueue.ReasonFailed, After: &said.after}
+		f.Verdict, f.Reason = verdict.Dead, retryqueue.ReasonDecode
+	case said.Kind == verdict.Retry:
+		f.After = &said.After
 	}
-	return &retryqueue.Failure{Err: err, Verdict: retryqueue.Again, Reason: retryqueue.ReasonFailed}
+	return f
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/runnel-go/runnel/internal/redisconn"
 	"github.com/runnel-go/runnel/internal/store"
+	"github.com/runnel-go/runnel/internal/verdict"
 )
 
 // Sift removes the entries that may not be processed now: an event that may have ended the previous
@@ -88,10 +89,10 @@ func (r *Queue) Fail(ctx context.Context, failures []Failure) (acks []string, er
 		s := store.RetryState{Attempts: 1, First: now, Last: now, Error: ErrorText(f.Err), Reason: f.Reason}
 		r.cfg.place(&s, f.Entry)
 		switch {
-		case f.Verdict == Drop:
+		case f.Verdict == verdict.Drop:
 			r.report.dropped(ctx, f)
 			acks = append(acks, f.Entry.ID)
-		case f.Verdict == Dead || r.cfg.Retry.Max <= 1:
+		case f.Verdict == verdict.Dead || r.cfg.Retry.Max <= 1:
 			if err := r.bury(ctx, f.Entry, s); err != nil {
 				return acks, err
 			}
@@ -110,10 +111,10 @@ func (r *Queue) failedAgain(ctx context.Context, f *Failure) error {
 	r.running = nil
 	s.Running, s.Last, s.Error, s.Reason = false, r.cfg.Store.Now(), ErrorText(f.Err), f.Reason
 	switch {
-	case f.Verdict == Drop:
+	case f.Verdict == verdict.Drop:
 		r.report.dropped(ctx, f)
 		return r.lanes.drop(s.ID)
-	case f.Verdict == Dead || s.Counted() >= r.cfg.Retry.Max:
+	case f.Verdict == verdict.Dead || s.Counted() >= r.cfg.Retry.Max:
 		return r.bury(ctx, r.payload, s)
 	}
 	wait := r.cfg.Retry.after(f, s.Counted())

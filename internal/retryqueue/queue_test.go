@@ -81,7 +81,7 @@ func event(id, key string) redisconn.Entry {
 }
 
 func failure(id, key string) Failure {
-	return Failure{Entry: event(id, key), Err: errBad, Verdict: Again, Reason: ReasonFailed}
+	return Failure{Entry: event(id, key), Err: errBad, Reason: ReasonFailed}
 }
 
 // shelved returns a Queue over a memory that holds the states. Waits are 1 s.

@@ -6,6 +6,7 @@ import (
 
 	"github.com/runnel-go/runnel/internal/redisconn"
 	"github.com/runnel-go/runnel/internal/store"
+	"github.com/runnel-go/runnel/internal/verdict"
 )
 
 // A Retry configures how often, and when, a failed event is attempted again. The root package fills
@@ -45,15 +46,6 @@ const (
 	OrderNone      = "none"      // nothing
 )
 
-// A Verdict is the decision about an event that failed.
-type Verdict int
-
-const (
-	Again Verdict = iota + 1 // another attempt, if there are any left; else a dead letter
-	Dead                     // a dead letter
-	Drop                     // counted, logged, acked
-)
-
 // Why an event is parked, or a dead letter.
 const (
 	ReasonFailed = "failed" // its last attempt failed
@@ -66,7 +58,7 @@ const (
 type Failure struct {
 	Entry   redisconn.Entry
 	Err     error
-	Verdict Verdict
+	Verdict verdict.Kind
 	Reason  string
 	After   *time.Duration // until the next attempt; nil: by Retry.Wait
 }

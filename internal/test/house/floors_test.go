@@ -22,7 +22,7 @@ const module = "github.com/runnel-go/runnel"
 // floors lists every package of the module from the ground up, "" being the root. A package imports
 // only packages of lower floors. A new package fails the test until it is placed here.
 var floors = [][]string{
-	{"internal/help"},
+	{"internal/help", "internal/verdict"},
 	{"rebalance", "codec", "internal/entryid", "internal/words", "internal/groupcommit", "internal/keys", "internal/monotime", "internal/coro", "internal/embedded", "internal/rules", "internal/delayqueue", "internal/logqueue"},
 	{"internal/redisconn", "internal/outage"},
 	{"internal/store", "internal/test/model"},
