@@ -7,8 +7,10 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"reflect"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -33,7 +35,49 @@ type Meta struct {
 	KeyField    string   `json:"key_field,omitempty"`
 	Layout      string   `json:"layout"` // of the keys; while these are being moved that of no process, see Mark
 	Processors  []string `json:"processors,omitempty"`
+
+	unknown map[string]json.RawMessage // fields of a newer release, which are kept
 }
+
+// plainMeta is Meta without methods.
+type plainMeta Meta
+
+// MarshalJSON writes the fields of this release, then the unknown ones by name.
+func (m Meta) MarshalJSON() ([]byte, error) {
+	data, err := json.Marshal(plainMeta(m))
+	if err != nil || len(m.unknown) == 0 {
+		return data, err
+	}
+	more, err := json.Marshal(m.unknown)
+	return slices.Concat(data[:len(data)-1], []byte(","), more[1:]), err
+}
+
+// UnmarshalJSON keeps fields that this release does not know.
+func (m *Meta) UnmarshalJSON(data []byte) error {
+	if err := json.Unmarshal(data, (*plainMeta)(m)); err != nil {
+		return err
+	}
+	m.unknown = nil
+	if err := json.Unmarshal(data, &m.unknown); err != nil {
+		return err
+	}
+	for _, name := range metaFields {
+		delete(m.unknown, name)
+	}
+	if len(m.unknown) == 0 {
+		m.unknown = nil
+	}
+	return nil
+}
+
+// metaFields are the names of the fields that this release knows.
+var metaFields = func() (names []string) {
+	for _, f := range reflect.VisibleFields(reflect.TypeFor[Meta]()) {
+		name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
+		names = append(names, name)
+	}
+	return names
+}()
 
 // dedupWindow is DedupWindow, or ten minutes if the metadata has none, as it may be older than IDs
 // are: without a window a script would fail after its XADD.

@@ -49,6 +49,26 @@ func TestEnsureMeta(t *testing.T) {
 	})
 }
 
+// A newer release's fields stay where they are, whatever this one changes.
+func TestMetaKeepsUnknownFields(t *testing.T) {
+	both(t, func(t *testing.T, e *env) {
+		const newer = `,"kind":"set","parts":["a","b"],"x":{"y":[1e400,"é"]}}`
+		stored := func() string { return e.raw.Get(e.ctx(), e.Keys().Meta("orders")).Val() }
+		try(e.EnsureMeta(e.ctx(), "orders", orders("printer"))).must(t)
+		e.must(e.raw.Set(e.ctx(), e.Keys().Meta("orders"), strings.TrimSuffix(stored(), "}")+newer, 0).Err())
+		for _, change := range []func() error{
+			func() error { _, err := e.EnsureMeta(e.ctx(), "orders", orders("mailer")); return err },
+			func() error { _, err := e.Unregister(e.ctx(), "orders", "printer"); return err },
+		} {
+			before := stored()
+			e.must(change())
+			if after := stored(); after == before || !strings.HasSuffix(after, newer) {
+				t.Errorf("stored %s, before %s", after, before)
+			}
+		}
+	})
+}
+
 func TestMetaConflicts(t *testing.T) {
 	both(t, func(t *testing.T, e *env) {
 		try(e.EnsureMeta(e.ctx(), "orders", orders("printer"))).must(t)
