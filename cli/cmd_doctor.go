@@ -10,16 +10,16 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/runnel-go/runnel/internal/inspect"
-	"github.com/runnel-go/runnel/internal/store"
+	"github.com/runnel-go/runnel/internal/keys"
 )
 
 const flagRole = "role"
 
 // roles are the names of the roles.
-func roles() string { return strings.Join(slices.Sorted(maps.Keys(store.Roles())), ", ") }
+func roles() string { return strings.Join(slices.Sorted(maps.Keys(keys.Roles())), ", ") }
 
 func doctorCommand(p *program) *cli.Command {
-	role := &cli.StringFlag{Name: flagRole, Value: store.Work.String(), Usage: "what this user of Redis is for: `ROLE` " + roles()}
+	role := &cli.StringFlag{Name: flagRole, Value: keys.Work.String(), Usage: "what this user of Redis is for: `ROLE` " + roles()}
 	return p.command("doctor", "is this Redis fit for production, and may this user do what is needed? Exit with 3 if not", []cli.Flag{role}, runDoctor,
 		"PROG doctor",
 		"PROG doctor --role producer",
@@ -27,7 +27,7 @@ func doctorCommand(p *program) *cli.Command {
 }
 
 func runDoctor(ctx context.Context, s *session, c *cli.Context) error {
-	role, ok := store.Roles()[c.String(flagRole)]
+	role, ok := keys.Roles()[c.String(flagRole)]
 	if !ok {
 		return usagef(c, "--%s %q is none of %s", flagRole, c.String(flagRole), roles())
 	}

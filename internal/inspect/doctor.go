@@ -11,6 +11,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/runnel-go/runnel/internal/help"
+	"github.com/runnel-go/runnel/internal/keys"
 	"github.com/runnel-go/runnel/internal/redisconn"
 	"github.com/runnel-go/runnel/internal/store"
 )
@@ -41,7 +42,7 @@ const (
 // Diagnose checks whether a server is fit for the framework and for production, and whether its
 // user has the rights of a role. Trying the rights changes nothing. Diagnose returns an error if
 // the server cannot be reached or lacks a required feature.
-func Diagnose(ctx context.Context, c *store.Client, role store.Role) ([]Diagnosis, error) {
+func Diagnose(ctx context.Context, c *store.Client, role keys.Role) ([]Diagnosis, error) {
 	if err := c.Check(ctx); err != nil {
 		return nil, err
 	}
@@ -64,7 +65,7 @@ func Diagnose(ctx context.Context, c *store.Client, role store.Role) ([]Diagnosi
 	if err := d.rights(ctx, role); err != nil {
 		return nil, err
 	}
-	if role != store.Produce { // a producer may not read the rest
+	if role != keys.Produce { // a producer may not read the rest
 		if err := d.app(ctx); err != nil {
 			return nil, err
 		}

@@ -4,11 +4,12 @@ import (
 	"context"
 	"strings"
 
+	"github.com/runnel-go/runnel/internal/keys"
 	"github.com/runnel-go/runnel/internal/store"
 )
 
 // rights reports the rights of the role that the user lacks.
-func (d *doctor) rights(ctx context.Context, role store.Role) error {
+func (d *doctor) rights(ctx context.Context, role keys.Role) error {
 	missing, worse, err := d.c.Lacking(ctx, role)
 	if err != nil {
 		return err

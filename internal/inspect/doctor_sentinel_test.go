@@ -25,7 +25,7 @@ func TestDiagnoseSentinels(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer c.Close()
-		all, err := inspect.Diagnose(t.Context(), c, store.Work)
+		all, err := inspect.Diagnose(t.Context(), c, keys.Work)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -26,7 +26,7 @@ func diagnose(t *testing.T, o redis.Options) map[string]inspect.Diagnosis {
 		t.Fatal(err)
 	}
 	defer c.Close()
-	found, err := inspect.Diagnose(t.Context(), c, store.Work)
+	found, err := inspect.Diagnose(t.Context(), c, keys.Work)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -131,7 +131,7 @@ func TestDiagnoseNamesKeysThatCannotBeRead(t *testing.T) {
 	}
 	app := func() (out []inspect.Diagnosis) {
 		t.Helper()
-		all, err := inspect.Diagnose(ctx, c, store.Work)
+		all, err := inspect.Diagnose(ctx, c, keys.Work)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -171,7 +171,7 @@ func TestDiagnoseNamesKeysThatCannotBeRead(t *testing.T) {
 }
 
 // found returns the findings of a user with these rules, as lines.
-func found(t *testing.T, server *redistest.Server, role store.Role, layout string, rules func(*store.Client) []string) string {
+func found(t *testing.T, server *redistest.Server, role keys.Role, layout string, rules func(*store.Client) []string) string {
 	t.Helper()
 	c, err := store.Open(redisconn.Options{
 		URL: "redis://shop:secret@" + server.Addr(), Keys: keys.Keys{App: "shop", Layout: layout},
@@ -203,7 +203,7 @@ func found(t *testing.T, server *redistest.Server, role store.Role, layout strin
 func TestDiagnoseRights(t *testing.T) {
 	server := redistest.Start(t)
 	for _, layout := range []string{keys.Standalone, keys.Cluster} {
-		for name, role := range store.Roles() {
+		for name, role := range keys.Roles() {
 			got := found(t, server, role, layout, func(c *store.Client) []string { return c.Rule(role) })
 			if strings.Contains(got, "problem") || strings.Count(got, " rights: ") != 1 ||
 				!strings.Contains(got, "warning rights: no CONFIG GET: doctor cannot tell what is set") {
@@ -216,7 +216,7 @@ func TestDiagnoseRights(t *testing.T) {
 		want  []string
 	}{
 		{[]string{"+@all", "~*", "-xack"}, []string{"problem rights: a worker needs, and this user lacks: XACK → ACL SETUSER shop +xack; see docs/troubleshooting.md#missing-rights"}},
-		{[]string{"+@all", "~*:shop.*", "%R~__rules:shop"}, []string{"problem rights: a worker needs, and this user lacks: keys __meta:shop, keys __ctrl:shop, keys __leader:shop, keys __task:shop, keys __meta:{shop}.*, keys __lead:shop, keys __block:shop → ACL SETUSER shop ~__meta:shop ~__ctrl:shop "}},
+		{[]string{"+@all", "~*:shop.*", "%R~__rules:shop"}, []string{"problem rights: a worker needs, and this user lacks: keys __ctrl:shop, keys __task:shop, keys __leader:shop, keys __meta:shop, keys __meta:{shop}.*, keys __lead:shop, keys __block:shop → ACL SETUSER shop ~__ctrl:shop ~__task:shop "}},
 		{[]string{"+@all", "~*", "-client", "-info", "-config"}, []string{
 			"ok version: " + redistest.Version(t), "unknown persistence", "unknown memory", "unknown replicas",
 			"warning rights: no CLIENT ID: CLIENT UNBLOCK and CLIENT KILL cannot be used → ACL SETUSER shop +client|id;",
@@ -225,7 +225,7 @@ func TestDiagnoseRights(t *testing.T) {
 		}},
 		{[]string{"+@all", "~*", "-script", "-object", "-wait"}, []string{"ok rights: all that a worker needs"}},
 	} {
-		got := found(t, server, store.Work, keys.Standalone, func(*store.Client) []string { return tt.rules })
+		got := found(t, server, keys.Work, keys.Standalone, func(*store.Client) []string { return tt.rules })
 		for _, want := range tt.want {
 			if !strings.Contains(got, want) {
 				t.Errorf("%q: no %q in %s", tt.rules, want, got)

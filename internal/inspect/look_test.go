@@ -32,7 +32,7 @@ func TestLookWithTheRightsOfAWatcher(t *testing.T) {
 	}
 	root := open(server.URL(), 3)
 	user := []any{"ACL", "SETUSER", "shop", "on", ">secret"}
-	for _, rule := range root.Rule(store.Watch) {
+	for _, rule := range root.Rule(keys.Watch) {
 		user = append(user, rule)
 	}
 	must(t, server.Client(t).Do(ctx, user...).Err())

@@ -46,9 +46,7 @@ func (t *target) copy(ctx context.Context, mark store.Mark, report func(step str
 	})
 }
 
-func mayBeLarge(e entry) bool {
-	return slices.Contains([]string{"strm", "dead", "parked", "retry", "duedata", "due", "duever", "audit"}, e.Kind)
-}
+func mayBeLarge(e entry) bool { return e.kind.Large }
 
 // A dumped is a key with its value.
 type dumped struct {

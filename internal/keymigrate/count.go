@@ -22,7 +22,7 @@ type Plan struct {
 
 // A Count counts the keys of a kind.
 type Count struct {
-	Kind  string // what it is, see kindNames
+	Kind  string // keys.Kind.What
 	Keys  int
 	Items int64 // entries, events, fields: what such keys hold
 	Bytes int64 // in the memory of Redis; -1: it does not let us ask
@@ -36,30 +36,18 @@ func (p *Plan) Keys() (n int) {
 	return n
 }
 
-// A kindName describes a kind of keys, and names the command that counts what is in them.
-type kindName struct{ kind, name, length string }
-
-// kindNames are the kinds that are moved.
-var kindNames = []kindName{
-	{"strm", "partitions", "XLEN"}, {"duedata", "delayed", "HLEN"}, {"due", "delayed", ""}, {"duerun", "delayed", ""},
-	{"duever", "delayed", ""}, {"dueatt", "delayed", ""}, {"dueseq", "delayed", ""}, {"id", "sent ids", "1"},
-	{"own", "positions", "1"}, {"parked", "parked", "HLEN"}, {"retry", "attempts", "HLEN"}, {"dead", "dead letters", "XLEN"},
-	{"memb", "memberships", "1"}, {"ctrl", "control", "XLEN"}, {"rules", "rules", "HLEN"}, {"block", "rules", "HLEN"}, {"audit", "audit", "XLEN"},
-	{"task", "tasks", "HLEN"}, {"meta", "metadata", "1"},
-}
-
-func kindOf(kind string) *kindName {
-	at := slices.IndexFunc(kindNames, func(k kindName) bool { return k.kind == kind })
-	if at < 0 {
-		return nil // it expires by itself: a lock, a heartbeat
-	}
-	return &kindNames[at]
+// kindOf returns the kind of a key; ok is false if such keys are not moved: they expire by
+// themselves, as a lock does.
+func kindOf(p keys.Part) (kind keys.Kind, ok bool) {
+	kind, _ = keys.KindOf(p.Kind)
+	return kind, kind.What != ""
 }
 
 // An entry is a key that was found.
 type entry struct {
 	key string
 	keys.Part
+	kind keys.Kind
 }
 
 // scan passes the app's keys under some names to tell, in parts, but for those that expire by
@@ -73,8 +61,9 @@ func scan(ctx context.Context, rdb redis.UniversalClient, k keys.Keys, tell func
 			}
 			var part []entry
 			for _, key := range found {
-				if p, ok := k.Parse(key); ok && kindOf(p.Kind) != nil {
-					part = append(part, entry{key, p})
+				p, known := k.Parse(key)
+				if kind, moved := kindOf(p); known && moved {
+					part = append(part, entry{key, p, kind})
 				}
 			}
 			if err := tell(part); err != nil {
@@ -137,8 +126,8 @@ func (so *source) measure(ctx context.Context, p *Plan, found []entry) error {
 	pipe := so.rdb.Pipeline()
 	lengths, sizes := make([]*redis.Cmd, len(found)), make([]*redis.IntCmd, len(found))
 	for i, e := range found {
-		if length := kindOf(e.Kind).length; len(length) > 1 {
-			lengths[i] = pipe.Do(ctx, length, e.key)
+		if e.kind.Count != "" && e.kind.Count != "-" {
+			lengths[i] = pipe.Do(ctx, e.kind.Count, e.key)
 		}
 		sizes[i] = pipe.MemoryUsage(ctx, e.key)
 	}
@@ -146,11 +135,10 @@ func (so *source) measure(ctx context.Context, p *Plan, found []entry) error {
 		return err
 	}
 	for i, e := range found {
-		kind := kindOf(e.Kind)
-		at := slices.IndexFunc(p.Kinds, func(c Count) bool { return c.Kind == kind.name })
+		at := slices.IndexFunc(p.Kinds, func(c Count) bool { return c.Kind == e.kind.What })
 		if at < 0 {
 			at = len(p.Kinds)
-			p.Kinds = append(p.Kinds, Count{Kind: kind.name})
+			p.Kinds = append(p.Kinds, Count{Kind: e.kind.What})
 		}
 		c := &p.Kinds[at]
 		c.Keys++
@@ -161,7 +149,7 @@ func (so *source) measure(ctx context.Context, p *Plan, found []entry) error {
 				return fmt.Errorf("%s: %w", e.key, err)
 			}
 			c.Items += n
-		case kind.length == "1":
+		case e.kind.Count == "":
 			c.Items++
 		}
 		if err := sizes[i].Err(); err != nil && err != redis.Nil || c.Bytes < 0 {
@@ -174,8 +162,8 @@ func (so *source) measure(ctx context.Context, p *Plan, found []entry) error {
 	return nil
 }
 
-func orderOf(name string) int {
-	return slices.IndexFunc(kindNames, func(k kindName) bool { return k.name == name })
+func orderOf(what string) int {
+	return slices.IndexFunc(keys.Kinds, func(k keys.Kind) bool { return k.What == what })
 }
 
 // free returns an error if a new name is taken by something else. After a move, a log that is there

@@ -14,14 +14,6 @@ type Part struct {
 	ID        string // of what was sent once
 }
 
-// kinds of which each partition has keys; of locks there are others as well. Nothing writes
-// duerun and dueatt any more.
-var partitionedKinds = []string{
-	"strm", "id", "due", "duerun", "duever", "duedata", "dueatt", "dueseq", "own", "parked", "retry", "dead", "lock",
-}
-
-var sharedKinds = []string{"memb", "ctrl", "rules", "block", "audit", "task", "beat", "leader", "meta", "lock"}
-
 // Parse is the inverse of Name. ok is false for a key that is not the app's, or not of
 // this layout, or of no kind that is known.
 func (k Keys) Parse(key string) (p Part, ok bool) {
@@ -31,7 +23,7 @@ func (k Keys) Parse(key string) (p Part, ok bool) {
 		return Part{}, false
 	}
 	p = Part{Kind: kind, Partition: -1}
-	if kind == "id" {
+	if of, _ := KindOf(kind); of.ID {
 		if rest, p.ID, ok = strings.Cut(rest, ":"); !ok {
 			return Part{}, false
 		}
@@ -41,11 +33,12 @@ func (k Keys) Parse(key string) (p Part, ok bool) {
 	} else {
 		p, ok = k.parsePlain(p, rest)
 	}
-	known := partitionedKinds
-	if p.Partition < 0 {
-		known = sharedKinds
-	}
-	return p, ok && slices.Contains(known, kind)
+	return p, ok && known(kind, p.Partition >= 0)
+}
+
+// known reports whether keys of this name are in partitions, or outside of them.
+func known(name string, partitioned bool) bool {
+	return slices.ContainsFunc(Kinds, func(k Kind) bool { return k.Name == name && k.Per.partitioned() == partitioned })
 }
 
 func (k Keys) parsePlain(p Part, rest string) (Part, bool) {
@@ -54,7 +47,7 @@ func (k Keys) parsePlain(p Part, rest string) (Part, bool) {
 		return Part{}, false
 	}
 	p.Names = names
-	if !slices.Contains(partitionedKinds, p.Kind) {
+	if !known(p.Kind, true) {
 		return p, true
 	}
 	dot := strings.LastIndexByte(names, '.')
@@ -106,7 +99,7 @@ func (k Keys) Name(p Part) string {
 		return k.shared(p.Kind, p.Names)
 	}
 	key := k.partitioned(p.Kind, p.Partition, p.Names)
-	if p.Kind == "id" {
+	if of, _ := KindOf(p.Kind); of.ID {
 		key += ":" + p.ID
 	}
 	return key

@@ -2,46 +2,45 @@ package keys
 
 import "testing"
 
-// Whatever has a name in one layout is found again, and has its name in the other.
+// A key of any kind is parsed, and has its name in the other layout.
 func TestEveryNameIsParsed(t *testing.T) {
 	plain, tagged := Keys{"example", Standalone}, Keys{"example", Cluster}
-	for _, stream := range []string{"orders", "a.b", "3", "x.4", "admin"} {
-		for name, of := range map[string]func(Keys) string{
-			"partition":  func(k Keys) string { return k.Partition(stream, 3) },
-			"once":       func(k Keys) string { return k.Once(stream, 3, "a:b}.{c.9") },
-			"empty once": func(k Keys) string { return k.Once(stream, 3, "") },
-			"due":        func(k Keys) string { return k.Delayed(stream, 65535).Due },
-			"run":        func(k Keys) string { return k.partitioned("duerun", 0, stream) },
-			"versions":   func(k Keys) string { return k.Delayed(stream, 0).Versions },
-			"data":       func(k Keys) string { return k.Delayed(stream, 0).Data },
-			"attempts":   func(k Keys) string { return k.partitioned("dueatt", 0, stream) },
-			"sequence":   func(k Keys) string { return k.Delayed(stream, 0).Sequence },
-			"lock":       func(k Keys) string { return k.Lock(stream, "printer", 3) },
-			"lock 2":     func(k Keys) string { return k.Lock(stream, "admin", 3) },
-			"ownership":  func(k Keys) string { return k.Ownership(stream, "printer", 3) },
-			"parked":     func(k Keys) string { return k.Parked(stream, "printer", 3) },
-			"retry":      func(k Keys) string { return k.Retry(stream, "printer", 3) },
-			"dead":       func(k Keys) string { return k.Dead(stream, "printer", 3) },
-			"membership": func(k Keys) string { return k.Membership(stream, "printer") },
-			"control":    func(k Keys) string { return k.Control(stream, "printer") },
-			"admin lock": func(k Keys) string { return k.AdminLock(stream, "printer") },
-			"beat":       func(k Keys) string { return k.Beat(stream, "printer", "x1") },
-			"all":        func(k Keys) string { return k.AppControl() },
-			"rules":      func(k Keys) string { return k.Rules() },
-			"blocks":     func(k Keys) string { return k.Blocks() },
-			"audit":      func(k Keys) string { return k.Audit() },
-			"tasks":      func(k Keys) string { return k.Tasks() },
-			"leader":     func(k Keys) string { return k.Leader() },
-			"streams":    func(k Keys) string { return k.Streams() },
-			"meta":       func(k Keys) string { return k.Meta(stream) },
-		} {
-			for _, from := range []Keys{plain, tagged} {
-				key := of(from)
-				p, ok := from.Parse(key)
-				if !ok || plain.Name(p) != of(plain) || tagged.Name(p) != of(tagged) {
-					t.Errorf("%s of %s: %q is %+v, %v: %q and %q", name, stream, key, p, ok, plain.Name(p), tagged.Name(p))
+	for _, kind := range Kinds {
+		for _, stream := range []string{"orders", "a.b", "3", "x.4", "admin"} {
+			for _, processor := range []string{"printer", "admin"} {
+				for _, id := range []string{"x1", "a:b}.{c.9", ""} {
+					of := func(k Keys) string { return kind.Key(k, stream, processor, id, 65535) }
+					for _, from := range []Keys{plain, tagged} {
+						p, ok := from.Parse(of(from))
+						if (id == "x1" || kind.ID) && (!ok || plain.Name(p) != of(plain) || tagged.Name(p) != of(tagged)) {
+							t.Errorf("%q is %+v, %v: %q and %q", of(from), p, ok, plain.Name(p), tagged.Name(p))
+						}
+					}
 				}
 			}
+		}
+	}
+}
+
+// Names of their own and names by the kind are the same.
+func TestKindsNameWhatMethodsName(t *testing.T) {
+	for _, k := range []Keys{{"example", Standalone}, {"example", Cluster}} {
+		due, named := k.Delayed("s", 3), map[string]int{}
+		for _, key := range []string{
+			k.Partition("s", 3), k.Once("s", 3, "x1"), due.Due, due.Versions, due.Data, due.Sequence, k.Lock("s", "p", 3), k.Ownership("s", "p", 3),
+			k.Parked("s", "p", 3), k.Retry("s", "p", 3), k.Dead("s", "p", 3), k.Membership("s", "p"), k.Control("s", "p"), k.AppControl(),
+			k.Rules(), k.Blocks(), k.Audit(), k.Tasks(), k.AdminLock("s", "p"), k.Beat("s", "p", "x1"), k.Leader(), k.Meta("s"), k.Streams(),
+		} {
+			named[key]++
+		}
+		for _, kind := range Kinds {
+			if !kind.Old && named[kind.Key(k, "s", "p", "x1", 3)] != 1 {
+				t.Errorf("no method, or more than one, names %s", kind.Key(k, "s", "p", "x1", 3))
+			}
+			delete(named, kind.Key(k, "s", "p", "x1", 3))
+		}
+		if len(named) > 0 {
+			t.Errorf("of no kind: %v", named)
 		}
 	}
 }

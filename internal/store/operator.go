@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/runnel-go/runnel/internal/keys"
 	"github.com/runnel-go/runnel/internal/redisconn"
 )
 
@@ -77,8 +78,13 @@ func (c Operator) forget(ctx context.Context, p Partition, dead bool, leave stri
 // Forget its processors first. It may be repeated.
 func (c Operator) DropStream(ctx context.Context, stream string, partitions int) error {
 	err := c.onEach(ctx, stream, partitions, "delete", func(n int) *redisconn.Call {
-		due := c.keys.Delayed(stream, n)
-		return redisconn.PlainCall(ctx, "UNLINK", c.keys.Partition(stream, n), due.Due, due.Versions, due.Data, due.Sequence)
+		unlink := []any{"UNLINK"}
+		for _, kind := range keys.Kinds {
+			if kind.Per == keys.PerPartition && !kind.ID && !kind.Old { // what is sent under an ID expires
+				unlink = append(unlink, kind.Key(c.keys, stream, "", "", n))
+			}
+		}
+		return redisconn.PlainCall(ctx, unlink...)
 	})
 	if err != nil {
 		return err

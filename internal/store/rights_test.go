@@ -58,7 +58,7 @@ func TestRulesNameTheKeysOfTheAppOnly(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer c.Close()
-		for _, role := range Roles() {
+		for _, role := range keys.Roles() {
 			for _, rule := range c.Rule(role) {
 				if !regexp.MustCompile(`^(\+[a-z]+(\|[a-z]+)?|(%R)?~__[a-z]+:(shop|\{shop)\}?(\.\*)?)$`).MatchString(rule) {
 					t.Errorf("%s: rule %q", role, rule)
@@ -70,7 +70,7 @@ func TestRulesNameTheKeysOfTheAppOnly(t *testing.T) {
 
 func TestCheckRights(t *testing.T) {
 	e := realEnv(t)
-	all := e.Rule(Work)
+	all := e.Rule(keys.Work)
 	without := func(rules ...string) []string {
 		return slices.DeleteFunc(slices.Clone(all), func(r string) bool { return slices.Contains(rules, r) })
 	}
@@ -100,7 +100,7 @@ func TestCheckRights(t *testing.T) {
 			c := try(Open(redisconn.Options{URL: "redis://u:pw@" + e.addr, Keys: example})).must(t)
 			defer c.Close()
 			e.must(c.Check(e.ctx()))
-			err := c.CheckRights(e.ctx(), Work)
+			err := c.CheckRights(e.ctx(), keys.Work)
 			if tt.want == "" {
 				e.must(err)
 			} else if err == nil || !regexp.MustCompile(tt.want).MatchString(err.Error()) {
@@ -116,7 +116,7 @@ func TestCheckRights(t *testing.T) {
 // The embedded server has no rights; a worker runs there all the same.
 func TestTheEmbeddedServerHasAllRights(t *testing.T) {
 	both(t, func(t *testing.T, e *env) {
-		for _, role := range Roles() {
+		for _, role := range keys.Roles() {
 			e.must(e.CheckRights(e.ctx(), role))
 		}
 		version := try(redisconn.Node{Redis: e.Retrying}.Version(e.ctx())).must(t)

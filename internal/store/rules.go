@@ -9,6 +9,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/runnel-go/runnel/internal/help"
+	"github.com/runnel-go/runnel/internal/keys"
 	"github.com/runnel-go/runnel/internal/redisconn"
 	"github.com/runnel-go/runnel/internal/rules"
 )
@@ -169,7 +170,7 @@ func (c RuleStore) lackingRule(ctx context.Context, key string, err error) error
 	}
 	var missing []Right
 	for _, k := range []string{key, c.keys.AppControl()} {
-		right := keyRight(Operate, "~", k, "EVAL", "return 1", 1, k)
+		right := keyRight(keys.Operate, "~", k, "EVAL", "return 1", 1, k)
 		if tried := c.Retrying.Do(ctx, right.args...).Err(); tried != nil && refuses(right, tried) {
 			missing = append(missing, right)
 		}

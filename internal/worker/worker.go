@@ -41,6 +41,7 @@ import (
 	"time"
 
 	"github.com/runnel-go/runnel/internal/help"
+	"github.com/runnel-go/runnel/internal/keys"
 	"github.com/runnel-go/runnel/internal/leader"
 	"github.com/runnel-go/runnel/internal/outage"
 	"github.com/runnel-go/runnel/internal/redisconn"
@@ -202,7 +203,7 @@ func (w *Worker) connect(ctx context.Context) error {
 func (w *Worker) try(ctx context.Context) error {
 	err := w.client.Check(ctx)
 	if err == nil {
-		err = w.client.CheckRights(ctx, store.Work)
+		err = w.client.CheckRights(ctx, keys.Work)
 	}
 	if err == nil {
 		err = w.cfg.Ensure(ctx)

@@ -11,7 +11,7 @@ import (
 	"github.com/runnel-go/runnel"
 	"github.com/runnel-go/runnel/internal/appview"
 	"github.com/runnel-go/runnel/internal/inspect"
-	"github.com/runnel-go/runnel/internal/store"
+	"github.com/runnel-go/runnel/internal/keys"
 	"github.com/runnel-go/runnel/internal/test/history"
 	"github.com/runnel-go/runnel/internal/test/redistest"
 )
@@ -81,7 +81,7 @@ func lookedAt(t *testing.T, a *parcelApp) {
 	if !strings.Contains(p.MembersErr, "__memb:") || p.Totals.Owned != 4 {
 		t.Errorf("status has %d owned partitions and of the members: %q", p.Totals.Owned, p.MembersErr)
 	}
-	found, err := inspect.Diagnose(t.Context(), client, store.Work)
+	found, err := inspect.Diagnose(t.Context(), client, keys.Work)
 	if err != nil {
 		t.Fatalf("doctor: %v", err)
 	}

@@ -12,6 +12,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/runnel-go/runnel/internal/keys"
 )
 
 func readDoc(t *testing.T, path string) string {
@@ -119,5 +121,14 @@ func TestLinksOfDocsLeadSomewhere(t *testing.T) {
 func TestPartitioningHasTheTestVectors(t *testing.T) {
 	if !strings.Contains(readDoc(t, "docs/partitioning.md"), "```text\n"+readDoc(t, "python/testdata/partitioner.txt")+"```") {
 		t.Error("docs/partitioning.md does not contain testdata/partitioner.txt as it is")
+	}
+}
+
+func TestProtocolNamesEveryKindOfKeys(t *testing.T) {
+	text := readDoc(t, "docs/protocol.md")
+	for _, kind := range keys.Kinds {
+		if !kind.Old && !strings.Contains(text, "`__"+kind.Name+":") {
+			t.Errorf("docs/protocol.md does not say what %s is", kind.Name)
+		}
 	}
 }

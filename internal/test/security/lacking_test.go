@@ -92,7 +92,7 @@ func TestAWorkerWithoutIndispensableRightsDoesNotStart(t *testing.T) {
 		{"-xreadgroup", "XREADGROUP; let an administrator say: ACL SETUSER shop-worker +xreadgroup;"},
 		{"-xgroup|create -xgroup|destroy -xgroup|setid", "ACL SETUSER shop-worker +xgroup|create +xgroup|destroy +xgroup|setid; see docs/"},
 		{"-xinfo|stream -xinfo|groups", "needs: XINFO STREAM, XINFO GROUPS; "},
-		{"resetkeys ~__strm:shop.*", "needs: keys __own:shop.*, "},
+		{"resetkeys ~__strm:shop.*", "needs: keys __duedata:shop.*, "},
 	}
 	s := newScene(t, "standalone")
 	for _, tt := range tests {

@@ -7,6 +7,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/runnel-go/runnel"
+	"github.com/runnel-go/runnel/internal/keys"
 	"github.com/runnel-go/runnel/internal/redisconn"
 	"github.com/runnel-go/runnel/internal/store"
 	"github.com/runnel-go/runnel/internal/test/redistest"
@@ -29,7 +30,7 @@ func TestTheDocumentedRightsSufficeInACluster(t *testing.T) {
 	s, k := onCluster(t)
 	s.everything(func() {
 		var clients []*store.Client
-		for role := range store.Roles() {
+		for role := range keys.Roles() {
 			c, err := store.Open(redisconn.Options{URL: s.url("shop-" + role), Keys: s.keys()})
 			s.must(err)
 			defer c.Close()

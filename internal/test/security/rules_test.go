@@ -60,10 +60,10 @@ func TestTheDocumentedRulesAreThoseOfTheCode(t *testing.T) {
 			}
 			said[words[2]] = append(said[words[2]], words[3:]...)
 		}
-		if len(said) != len(store.Roles()) {
+		if len(said) != len(keys.Roles()) {
 			t.Errorf("%s: %d users", name, len(said))
 		}
-		for role, r := range store.Roles() {
+		for role, r := range keys.Roles() {
 			want := append([]string{"reset", "on", ">secret"}, c.Rule(r)...)
 			got := said["shop-"+role]
 			slices.Sort(got)
@@ -121,7 +121,7 @@ func TestAnotherDatabaseTakesSelect(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer c.Close()
-		return errors.Join(c.Check(t.Context()), c.CheckRights(t.Context(), store.Work))
+		return errors.Join(c.Check(t.Context()), c.CheckRights(t.Context(), keys.Work))
 	}
 	if err := try(); err == nil || !strings.Contains(err.Error(), `user "shop-worker": NOPERM`) || !strings.Contains(err.Error(), "select") {
 		t.Errorf("without: %v", err)
