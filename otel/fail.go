@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
+	"strings"
 
 	"go.opentelemetry.io/otel/codes"
 	semconv "go.opentelemetry.io/otel/semconv/v1.43.0"
@@ -72,8 +73,8 @@ func unwrapped(err error) error {
 		if typ.Kind() == reflect.Pointer {
 			typ = typ.Elem()
 		}
-		inner := errors.Unwrap(err)
-		if inner == nil || typ.PkgPath() != "fmt" && typ.PkgPath() != reflect.TypeFor[runnel.Event]().PkgPath() {
+		inner, own := errors.Unwrap(err), reflect.TypeFor[runnel.Event]().PkgPath()
+		if path := typ.PkgPath(); inner == nil || path != "fmt" && path != own && !strings.HasPrefix(path, own+"/internal/") {
 			return err
 		}
 		err = inner
