@@ -13,7 +13,7 @@ FAULTS      ?=
 TOPOLOGY    ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help test check quick slow-check smoke audit setup fmt vet staticcheck cross race unraced mutants sim-short tidy-check sim sim-exact test-servers chaos chaos-mutants model bench bench-check otel-check web-check test-web web-shots
+.PHONY: help test check quick slow-check smoke audit setup fmt vet staticcheck cross race unraced security mutants sim-short tidy-check sim sim-exact test-servers chaos chaos-mutants model bench bench-check otel-check web-check test-web web-shots
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -25,10 +25,11 @@ test: ## before each commit, some minutes: format, vet, all tests that need noth
 check: ## everything, 25 minutes: staticcheck, cross builds, the race detector, real servers of three kinds, clusters, chaos, mutants, model, browser
 	@scripts/setup-test.sh
 	@$(MAKE) --no-print-directory slow-check staticcheck cross bench-check otel-check tidy-check race mutants unraced sim-short
-	@$(MAKE) --no-print-directory -j 2 $(if $(filter output-sync,$(.FEATURES)),-O) SHORT=1 test-servers web-check # both wait half of their time
+	@$(MAKE) --no-print-directory -j 2 $(if $(filter output-sync,$(.FEATURES)),-O) security web-check # both wait half of their time
+	@$(MAKE) --no-print-directory test-servers SHORT=1
 
 # The tests that are slow, or need a server, run for these only: see internal/test/tier.
-check bench-check race unraced mutants sim-short sim sim-exact model test-servers chaos chaos-mutants otel-check web-check test-web web-shots smoke: export RUNNEL_TEST = full
+check bench-check race unraced security mutants sim-short sim sim-exact model test-servers chaos chaos-mutants otel-check web-check test-web web-shots smoke: export RUNNEL_TEST = full
 
 # What the second of these runs comes from the cache of the first.
 QUICK_TIER = unset RUNNEL_TEST; $(SIM) test -json -vet off -timeout $(TIMEOUT) ./... | $(GO) run ./internal/test/slow
@@ -73,9 +74,9 @@ SUITES := ./internal/test/conformance ./internal/test/cluster ./internal/test/up
 ALONE  := ./internal/test/chaos
 
 # What these test runs in one goroutine or in other programs: the race detector finds
-# nothing there. make quick has run most of them, make unraced runs the others.
-OTHERS     := ./examples ./internal/test/binary ./internal/test/model ./internal/test/security ./internal/test/slow
-SEQUENTIAL := examples/basic examples/fanout examples/outbox examples/telemetry examples/testing internal/entryid internal/keys internal/licenses internal/rules python internal/test/corpus internal/test/house internal/test/mutants scripts/recording
+# nothing there. make quick has run most of them, make unraced and security run the others.
+OTHERS     := ./examples ./internal/test/binary ./internal/test/model ./internal/test/slow
+SEQUENTIAL := internal/test/security examples/basic examples/fanout examples/outbox examples/telemetry examples/testing internal/entryid internal/keys internal/licenses internal/rules python internal/test/corpus internal/test/house internal/test/mutants scripts/recording
 RACED       = $$($(GO) list ./... | grep -v $(patsubst %,-e '/%$$',$(SEQUENTIAL) $(OTHERS:./%=%) $(SUITES:./%=%) $(ALONE:./%=%)))
 
 # Single tests of raced packages that stay out of the race detector: see tier.Sequential.
@@ -92,8 +93,11 @@ race: ## all tests of what runs in several goroutines with the race detector
 	$(GO) test -race -vet off -timeout $(TIMEOUT) $(ALONE)
 
 unraced: ## what the race detector would find nothing in, or distort: other programs, the model, memory, requests
-	$(GO) test -vet off -timeout $(TIMEOUT) -p 2 -parallel 4 $(OTHERS)
+	$(GO) test -vet off -timeout $(TIMEOUT) -p 2 $(OTHERS)
 	$(SIM) test -vet off -timeout $(TIMEOUT) -p 2 -run '^($(UNRACED))$$' . ./cli ./web ./internal/test/conformance
+
+security: ## do the documented rights suffice, does anything show a secret, is memory bounded?
+	$(GO) test -vet off -timeout $(TIMEOUT) -parallel 4 ./internal/test/security
 
 mutants: ## does a test notice each rule of the fence that is switched off?
 	$(GO) test -vet off -timeout $(TIMEOUT) -parallel 6 ./internal/test/mutants

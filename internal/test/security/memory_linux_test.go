@@ -1,6 +1,6 @@
 //go:build !race
 
-// The race detector multiplies the memory of a program: make unraced runs these without it.
+// The race detector multiplies the memory of a program: make security runs these without it.
 
 package security
 
