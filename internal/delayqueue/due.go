@@ -10,10 +10,16 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// Lib is Lua for scripts over a queue; see lua/lib.lua.
+// Times is Lua for scripts that need the time; see lua/times.lua.
 //
+//go:embed lua/times.lua
+var Times string
+
 //go:embed lua/lib.lua
-var Lib string
+var lib string
+
+// Lib is Lua for scripts over a queue, Times included; see lua/lib.lua.
+var Lib = Times + lib
 
 //go:embed lua/reschedule.lua
 var rescheduleSource string

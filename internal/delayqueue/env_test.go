@@ -16,10 +16,10 @@ var testKeys = Keys{Due: "due", Versions: "ver", Data: "data", Sequence: "seq"}
 var (
 	putScript = redis.NewScript(Lib + `
 local id, version = due_put(due_queue(1), ARGV[1] ~= '' and ARGV[1] or nil, tonumber(ARGV[2]), ARGV[3])
-return { id, due_text(version) }`)
-	inScript  = redis.NewScript(Lib + `return { due_text(due_in(tonumber(ARGV[1]))), due_text(due_now()) }`)
+return { id, time_text(version) }`)
+	inScript  = redis.NewScript(Lib + `return { time_text(time_in(tonumber(ARGV[1]))), time_text(time_now()) }`)
 	dueScript = redis.NewScript(Lib + `
-local q, now, ids = due_queue(1), due_now(), {}
+local q, now, ids = due_queue(1), time_now(), {}
 local found = due_list(q, now, tonumber(ARGV[1]))
 for i = 1, #found, 2 do ids[#ids + 1] = found[i] end
 return { ids, due_wait(q, now) }`)

@@ -80,7 +80,7 @@ func (c Operator) DropStream(ctx context.Context, stream string, partitions int)
 	err := c.onEach(ctx, stream, partitions, "delete", func(n int) *redisconn.Call {
 		unlink := []any{"UNLINK"}
 		for _, kind := range keys.Kinds {
-			if kind.Per == keys.PerPartition && !kind.ID && !kind.Old { // what is sent under an ID expires
+			if kind.Per == keys.PerPartition && kind.Extension == "" && !kind.ID && !kind.Old { // what is sent under an ID expires
 				unlink = append(unlink, kind.Key(c.keys, stream, "", "", n))
 			}
 		}

@@ -176,7 +176,7 @@ func (c ACL) keyRights() []Right {
 	k := c.keys
 	var rights []Right
 	for _, kind := range keys.Kinds {
-		if kind.Roles != 0 {
+		if kind.Roles != 0 && kind.Extension == "" {
 			key := kind.Key(k, "doctor", "doctor", "doctor", nowhere)
 			rights = append(rights, keyRight(kind.Roles, "~", k.Pattern(key), "EVAL", "return 1", 1, key))
 		}

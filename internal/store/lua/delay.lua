@@ -12,10 +12,10 @@
 --         its first send returned for an ID that was sent before,
 --         error of the first that is not in or '',
 --         1 if the queue has a first event that is due earlier than any before}
-local log, q, now = KEYS[1], due_queue(2), due_now()
+local log, q, now = KEYS[1], due_queue(2), time_now()
 local size, length = tonumber(ARGV[1]), redis.call('XLEN', log)
 local head = redis.call('ZRANGE', q.due, 0, 0, 'WITHSCORES')
-local before = head[2] and due_number(head[2])
+local before = head[2] and time_number(head[2])
 local seen = {}
 for k = 6, #KEYS do
 	seen[KEYS[k]] = redis.call('GET', KEYS[k])
@@ -30,14 +30,14 @@ local function send(at, data)
 		return (due_put(q, nil, at, data))
 	end
 	local fields = unpacked(data)
-	fields[#fields + 1], fields[#fields + 2] = '__at', due_text(at)
+	fields[#fields + 1], fields[#fields + 2] = '__at', time_text(at)
 	length = length + 1
 	return redis.pcall('XADD', log, '*', unpack(fields))
 end
 
 for i = 3, #ARGV, 3 do
 	local at, key = tonumber(ARGV[i]), nil
-	if ARGV[i]:sub(1, 1) == '+' then at = at > 0 and due_in(at) or now end
+	if ARGV[i]:sub(1, 1) == '+' then at = at > 0 and time_in(at) or now end
 	if ARGV[i + 1] == '1' then
 		k = k + 1
 		key = KEYS[k]
@@ -45,7 +45,7 @@ for i = 3, #ARGV, 3 do
 	if key and seen[key] then
 		ids[#ids + 1] = '=' .. seen[key]
 	else
-		local id = send(at, ARGV[i + 2] .. packed('__sent', due_text(now)))
+		local id = send(at, ARGV[i + 2] .. packed('__sent', time_text(now)))
 		if type(id) == 'table' then
 			failed = id.err
 			break

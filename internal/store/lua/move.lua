@@ -7,7 +7,7 @@
 -- Returns {how many were moved, ms until the next is due or -1,
 --         how many that are due do not fit, error of the first that could not be
 --         appended or ''}
-local log, q, now = KEYS[1], due_queue(2), due_now()
+local log, q, now = KEYS[1], due_queue(2), time_now()
 local size, most, bytes = tonumber(ARGV[1]), tonumber(ARGV[2]), tonumber(ARGV[3])
 local length = redis.call('XLEN', log)
 if size > 0 then most = math.min(most, math.max(size - length, 0)) end
@@ -19,7 +19,7 @@ for i = 1, #found, 2 do
 	used = used + #data
 	if i > 1 and used > bytes then break end
 	local fields = unpacked(data)
-	fields[#fields + 1], fields[#fields + 2] = '__at', due_text(due_number(found[i + 1]))
+	fields[#fields + 1], fields[#fields + 2] = '__at', time_text(time_number(found[i + 1]))
 	ids[#ids + 1], entries[#entries + 1] = found[i], fields
 end
 
@@ -41,5 +41,5 @@ if #moved > 0 then
 	redis.call('HDEL', q.data, unpack(moved))
 end
 local denied = 0
-if size > 0 and length + #moved >= size then denied = redis.call('ZCOUNT', q.due, '-inf', due_text(now)) end
+if size > 0 and length + #moved >= size then denied = redis.call('ZCOUNT', q.due, '-inf', time_text(now)) end
 return { #moved, due_wait(q, now), denied, failed }

@@ -235,7 +235,7 @@ var mutants = []mutant{
 	},
 	{
 		"nothing is due before its time", dueLua,
-		"'-inf', due_text(now), 'WITHSCORES'", "'-inf', '+inf', 'WITHSCORES'",
+		"'-inf', time_text(now), 'WITHSCORES'", "'-inf', '+inf', 'WITHSCORES'",
 		"TestManyMovers",
 	},
 	{
