@@ -14,7 +14,7 @@ const (
 	PerProcessor     // of a stream
 	PerExecutor      // of a processor
 	PerPartition     // of a stream
-	PerOwner         // of a partition: each processor
+	PerOwner         // of a partition: each processor, or stage
 )
 
 // partitioned reports whether such keys belong to a partition, whose hash tag they carry.
@@ -33,6 +33,8 @@ type Kind struct {
 	Large bool   // the value may be large
 	Roles Role   // that read and write it; rules and blocks have rights of their own
 	Old   bool   // nothing writes it any more
+
+	Extension string // that alone has such keys, "" for the core
 }
 
 // Kinds are all kinds of keys.
@@ -62,6 +64,14 @@ var Kinds = []Kind{
 	{Name: "leader", Per: PerApp, Probe: "GET", Roles: Everyone &^ Produce},
 	{Name: "meta", Per: PerStream, What: "metadata", Roles: Everyone},
 	{Name: "meta", Per: PerApp, What: "metadata", Roles: Everyone},
+
+	{Extension: "stage", Name: "ent", Per: PerPartition, What: "entities", Count: "HLEN", Probe: "HLEN", Large: true, Roles: Everyone},
+	{Extension: "stage", Name: "entseq", Per: PerPartition, What: "entities", Count: "-", Probe: "GET", Roles: Everyone &^ Watch},
+	{Extension: "stage", Name: "touch", Per: PerPartition, What: "visits", Count: "ZCARD", Probe: "ZCARD", Large: true, Roles: Everyone},
+	{Extension: "stage", Name: "visit", Per: PerOwner, What: "visits", Count: "ZCARD", Probe: "ZCARD", Large: true, Roles: Everyone},
+	{Extension: "stage", Name: "visitrun", Per: PerPartition, What: "visits", Count: "HLEN", Probe: "HLEN", Roles: Everyone},
+	{Extension: "stage", Name: "visitfail", Per: PerPartition, What: "failed visits", Count: "HLEN", Probe: "HLEN", Large: true, Roles: Everyone},
+	{Extension: "stage", Name: "visitdead", Per: PerOwner, What: "dead visits", Count: "ZCARD", Probe: "ZCARD", Large: true, Roles: Everyone},
 }
 
 // KindOf returns the first kind of this name. Kinds of one name differ in Per, Admin and Roles only.

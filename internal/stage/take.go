@@ -1,0 +1,107 @@
+package stage
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/runnel-go/runnel/internal/store"
+)
+
+// An Ask is how many visits of a stage, or of Touch, a Take begins at most: at least 1, at most 128 of
+// all stages together.
+type Ask struct {
+	Stage string
+	Most  int
+}
+
+// A Take begins visits that are due in one partition. Repeated, it begins others: those of a lost reply
+// are in Runs.
+type Take struct {
+	Partition int
+	Fence     string // of the ownership: its lock value
+	Number    int64  // no other Take or Begin of the ownership has it
+	Asks      []Ask
+	Sleep     bool  // wakes are wanted if nothing is due
+	MaxBytes  int64 // at least 1; the last entity may go beyond it
+
+	Next    time.Duration // until the next is due: 0 if more are, negative if none waits
+	Dropped int64         // visits of entities that are not there
+	Visits  []Visit
+	Err     error
+}
+
+// A Visit is one that runs.
+type Visit struct {
+	Stage, ID string
+	At        int64  // its time, in ms since 1970
+	Number    int64  // of the call that began it
+	Failure   string // as Failed has stored it, "" for none; of a touch those of all stages: "\n<stage> <failure>"
+	Entity    Entity // zero if an earlier visit of the Take has it, and in an external set
+}
+
+// Take runs takes.
+func (s *Set) Take(ctx context.Context, takes ...*Take) {
+	calls := make([]*store.ScriptCall, len(takes))
+	for i, t := range takes {
+		n := t.Partition
+		keys := []string{s.place(n).Own, s.key("visitrun", n, ""), s.key("visitfail", n, ""), s.key("ent", n, "")}
+		args := []any{t.Fence, truth(!s.external), truth(t.Sleep), t.MaxBytes, t.Number, len(s.stages)}
+		for _, stage := range s.stages {
+			args = append(args, stage)
+		}
+		for _, a := range t.Asks {
+			keys, args = append(keys, s.queue(n, a.Stage)), append(args, a.Stage, a.Most)
+		}
+		calls[i] = &store.ScriptCall{Script: takeScript, Keys: keys, Args: args}
+	}
+	s.run(ctx, calls, func(i int, texts []string, err error) { takes[i].Err = takes[i].read(texts, err) })
+}
+
+func truth(set bool) string {
+	if set {
+		return "1"
+	}
+	return ""
+}
+
+func (t *Take) read(texts []string, err error) error {
+	if err != nil {
+		return err
+	}
+	if len(texts) < 2 || len(texts)%5 != 2 {
+		return fmt.Errorf("unexpected reply of %d texts", len(texts))
+	}
+	next, err := strconv.ParseInt(texts[0], 10, 64)
+	if t.Next = time.Duration(next) * time.Millisecond; err == nil {
+		t.Dropped, err = strconv.ParseInt(texts[1], 10, 64)
+	}
+	for one := texts[2:]; len(one) > 0 && err == nil; one = one[5:] {
+		v := Visit{Stage: one[0], ID: one[1], Number: t.Number, Failure: one[3]}
+		if v.At, err = strconv.ParseInt(one[2], 10, 64); err == nil {
+			v.Entity, err = entityOf(one[4])
+		}
+		t.Visits = append(t.Visits, v)
+	}
+	return err
+}
+
+// Runs returns the visits that run in a partition, without entities and failures.
+func (s *Set) Runs(ctx context.Context, n int) (runs []Visit, err error) {
+	fields, err := s.client.Retrying.HGetAll(ctx, s.key("visitrun", n, "")).Result()
+	for field, value := range fields {
+		v := Visit{}
+		v.Stage, v.ID, _ = strings.Cut(field, " ")
+		at, number, _ := strings.Cut(value, " ")
+		if v.At, err = strconv.ParseInt(at, 10, 64); err == nil {
+			v.Number, err = strconv.ParseInt(number, 10, 64)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("run %q: %w", field, err)
+		}
+		runs = append(runs, v)
+	}
+	return runs, err
+}
