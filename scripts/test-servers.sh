@@ -11,9 +11,9 @@ servers=$(scripts/setup-servers.sh) || exit 1
 failed=$(mktemp) || exit 1
 trap 'rm -f "$failed"' EXIT
 
-# test runs go test with the server of a directory, one package at a time: some have leases of a second.
+# run runs go test with the server of a directory, one package at a time: some have leases of a second.
 # It leaves out what runs on the embedded server.
-test() {
+run() {
 	local name=$1 directory=$2
 	shift 2
 	echo "test-servers: $name, $("$directory/redis-server" --version)"
@@ -22,13 +22,13 @@ test() {
 
 if [ "${1:-}" = short ]; then
 	while read -r name directory; do
-		test "$name" "$directory" ./internal/store ./internal/redisconn &
+		run "$name" "$directory" ./internal/store ./internal/redisconn &
 	done <<<"$servers"
 	wait
 else
 	while read -r name directory; do
-		test "$name" "$directory" ./internal/redisconn ./internal/store ./internal/test/conformance ./internal/test/cluster ./internal/test/security ./internal/test/views ./internal/inspect
-		RUNNEL_CHAOS_DURATION=30s test "$name" "$directory" -run '^TestFaults$' ./internal/test/chaos
+		run "$name" "$directory" ./internal/redisconn ./internal/store ./internal/test/conformance ./internal/test/cluster ./internal/test/security ./internal/test/views ./internal/inspect
+		RUNNEL_CHAOS_DURATION=30s run "$name" "$directory" -run '^TestFaults$' ./internal/test/chaos
 	done <<<"installed $(dirname "$(command -v redis-server)")
 $servers"
 fi

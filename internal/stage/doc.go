@@ -2,7 +2,7 @@
 //
 // A set is a stream with one processor, Processor, whose log holds nothing but wakes. Beside the log of
 // a partition are its entities, the visits that wait and run, and what failed; see lua/visits.lua.
-// Whoever takes and commits visits owns the partition: these calls carry the fence of the ownership.
+// Take and Commit are calls of the owner of the partition: they carry the fence of its ownership.
 //
 // No call of unknown outcome is repeated; the comment of each says what a repetition does.
 package stage

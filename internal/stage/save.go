@@ -39,7 +39,7 @@ type Save struct {
 	Partition int
 	Changes   []Change
 
-	Saved []Saved
+	Saved []Saved // none with an error other than redisconn.ErrNotReplicated
 	Err   error
 }
 
@@ -61,11 +61,7 @@ func (s *Set) Save(ctx context.Context, saves ...*Save) {
 }
 
 func savedOf(texts []string, err error) ([]Saved, error) {
-	if err != nil {
-		return nil, err
-	}
-	out := make([]Saved, len(texts)/2)
-	var errs []error
+	out, errs := make([]Saved, len(texts)/2), []error{err} // ErrNotReplicated comes with a reply
 	for i := range out {
 		if texts[2*i] != "" {
 			out[i].Version, err = strconv.ParseInt(texts[2*i], 10, 64)

@@ -16,10 +16,9 @@ type Lib struct{ source string }
 
 // What scripts of extensions share with those of this package; each file says what its functions do.
 var (
-	Prelude = Lib{source("prelude")}
-	Fence   = Lib{source("fence")}
-	Times   = Lib{delayqueue.Times}
-	Wake    = Lib{source("wake")}
+	Fence = Lib{source("fence")}
+	Times = Lib{delayqueue.Times}
+	Wake  = Lib{source("wake")}
 )
 
 // A Script is a script of an extension. It handles at most 128 items, so that it does not hold the
@@ -42,7 +41,7 @@ type ScriptCall struct {
 	Args    []any
 	Confirm bool // by as many replicas as the app's Durability says
 
-	Reply any // what the script returned, nil also with an error
+	Reply any // what the script returned, nil with an error other than ErrNotReplicated
 	// Err is the error: ErrFenced, ErrFull, redisconn.ErrWrongType, redisconn.ErrUnknownOutcome if the
 	// script may have run, redisconn.ErrNotReplicated if it has, or the server's.
 	Err error
@@ -53,8 +52,8 @@ type ScriptCall struct {
 const callsPerTrip = 128
 
 // Run runs calls in as few round trips as there are nodes with their slots, and sets Reply and Err of
-// each. It repeats what was certainly not executed: the script was unknown, or its slot elsewhere.
-// What has an unknown outcome it never repeats: only the caller knows whether that does harm. It
+// each. It repeats what was certainly not executed: the script was unknown, or its slot elsewhere; for a
+// second, if the slot is on its way. What has an unknown outcome it never repeats: only the caller knows whether that does harm. It
 // blocks until all is answered, and may be called concurrently.
 func (c *Client) Run(ctx context.Context, calls ...*ScriptCall) {
 	for from := 0; from < len(calls); from += callsPerTrip {
@@ -79,7 +78,10 @@ func (c *Client) run(ctx context.Context, calls []*ScriptCall) {
 		if errors.Is(call.Err, redis.Nil) {
 			call.Err = nil
 		}
-		if call.Err = classify(call.Err); call.Err == nil && call.Confirm {
+		switch call.Err = classify(call.Err); {
+		case call.Err != nil: // go-redis may have a reply all the same
+			call.Reply = nil
+		case call.Confirm:
 			call.Err = weak
 		}
 	}
