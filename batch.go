@@ -68,7 +68,7 @@ func (s *slabs) list(n int, alone bool) []*Event {
 type batcher[T any] struct {
 	stream   *Stream[T]
 	shared   *eventSource
-	src      worker.Ownership
+	src      worker.Input
 	policy   Policy
 	retry    *retryqueue.Retry
 	straight bool // see ahead

@@ -198,9 +198,9 @@ func buildProcessor[T any](s *Stream[T], name string, fn ProcessFunc[T], o *Proc
 		Start: o.Start, Lease: o.Lease, Grace: max(o.Grace, 0), JoinDelay: o.JoinDelay,
 		Prefetch: o.Prefetch, Adapt: o.adapt, PrefetchBytes: o.PrefetchBytes, ReadConns: o.ReadConns,
 		Retry: retry, MaxLen: so.MaxLen, Key: shared.keyOf,
-		Consume: func(ctx context.Context, own worker.Ownership) error {
+		Consume: func(ctx context.Context, in worker.Input) error {
 			c := &consumer[T]{
-				batcher:   batcher[T]{stream: s, shared: shared, src: own, policy: o.OnError, retry: retry, straight: o.straight()},
+				batcher:   batcher[T]{stream: s, shared: shared, src: in, policy: o.OnError, retry: retry, straight: o.straight()},
 				processor: name, fn: fn, timeout: o.Timeout, log: log, worker: workerName,
 			}
 			return c.run(ctx, o.Middleware)

@@ -165,7 +165,7 @@ func (s *Script[T]) Run() *Result {
 	ctx, cancel := context.WithCancelCause(context.WithoutCancel(s.t.Context()))
 	defer cancel(nil)
 	src := newSource(s.t, p, s.partition, s.epoch, script, given, cancel)
-	err := p.Consume(ctx, worker.Ownership{Partition: s.partition, Epoch: s.epoch, Ending: src.ending, Source: src})
+	err := p.Consume(ctx, worker.Input{Partition: s.partition, Epoch: s.epoch, Ending: src.ending, Source: src})
 	return src.told(err, rec)
 }
 

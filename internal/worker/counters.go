@@ -5,6 +5,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/runnel-go/runnel/internal/monotime"
 	"github.com/runnel-go/runnel/internal/retryqueue"
 )
 
@@ -128,6 +129,7 @@ type Latencies struct {
 type latencyBook struct {
 	on     bool
 	behind atomic.Int64 // how far monotime is behind Redis' clock, in ns; 0: not known yet
+	least  atomic.Int64 // the same, and certainly not less
 
 	mu sync.Mutex
 	of map[int]*Latencies
@@ -167,6 +169,7 @@ func (b *latencyBook) sync(server, sent, now int64) (step time.Duration) {
 	if server <= 0 {
 		return 0
 	}
+	b.least.Store(server*int64(time.Millisecond) - now)
 	behind := server*int64(time.Millisecond) - (sent+now)/2
 	before := b.behind.Swap(behind)
 	if step = time.Duration(behind - before); before == 0 || step.Abs() < leastStep+time.Duration(now-sent) {
@@ -174,6 +177,9 @@ func (b *latencyBook) sync(server, sent, now int64) (step time.Duration) {
 	}
 	return step
 }
+
+// serverTime returns Redis' time, or a little less.
+func (b *latencyBook) serverTime() time.Time { return time.Unix(0, monotime.Now()+b.least.Load()) }
 
 // leastStep is the least change of Redis' clock that is reported.
 const leastStep = 2 * time.Second

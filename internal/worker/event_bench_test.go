@@ -69,7 +69,7 @@ func feed(tb testing.TB, fn runnel.ProcessFunc[parcel], n int, timed bool) {
 	if timed {
 		src.Timed()
 	}
-	if err := processors[0].Consume(context.Background(), src.Ownership()); err != nil {
+	if err := processors[0].Consume(context.Background(), src.Input()); err != nil {
 		tb.Fatal(err)
 	}
 }

@@ -45,7 +45,7 @@ func NewFed(p *Processor, entries []redisconn.Entry, n int) *Fed {
 	return &Fed{partitionSource: &t.source, entries: entries, left: n}
 }
 
-func (f *Fed) Ownership() Ownership { return f.p.ownership(f) }
+func (f *Fed) Input() Input { return f.p.input(f) }
 
 // Timed measures iterations, as when metrics are scraped.
 func (f *Fed) Timed() *Fed {

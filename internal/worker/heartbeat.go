@@ -110,10 +110,14 @@ func (h *heartbeat) info() store.HeartbeatInfo {
 	}
 	for _, p := range partitions {
 		held, since := p.held.Load(), p.running.Load()
+		others, heldBack := p.calls.running(&p.held)
+		calm = calm && !heldBack && !(held && since != 0)
+		if since == 0 || others != 0 && others < since {
+			since = others
+		}
 		if since == 0 {
 			continue
 		}
-		calm = calm && !held
 		if took := time.Duration(now - since); took > longRunning || p.stuck.Load() {
 			b.Running[p.keys.Number] = time.Now().Add(-took)
 		}

@@ -14,7 +14,7 @@ import (
 func TestEndOfAnOwnershipEndsItsTurn(t *testing.T) {
 	var own *partition
 	p := &Processor{Prefetch: 1, PrefetchBytes: 1}
-	p.Consume = func(context.Context, Ownership) error {
+	p.Consume = func(context.Context, Input) error {
 		want(t, "alone beside another one", own.source.turn.claim(isolationExclusive), false)
 		own.beginEnd()
 		return nil

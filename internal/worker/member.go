@@ -208,7 +208,7 @@ func (m *member) consume(p *partition, q *store.Quarantine) {
 			m.w.halt(fmt.Errorf("stream %s partition %d processor %s: the function ended its goroutine (runtime.Goexit)", m.p.Stream, p.keys.Number, m.p.Name))
 		}
 	}()
-	err := m.p.Consume(p.ctx, p.ownership(&p.source))
+	err := m.p.Consume(p.ctx, p.input(&p.source))
 	returned = true
 	switch {
 	case err != nil:

@@ -33,6 +33,7 @@ type partition struct {
 
 	buffer *prefetch.Buffer
 	pauseGate
+	calls     calls // of extensions
 	lease     lease
 	reader    atomic.Pointer[reader] // nil: it is not read
 	life      lifecycle
@@ -89,10 +90,12 @@ func newPartition(m *member, place store.Partition, number store.Claim, pos stor
 	})
 	p.changed, p.opened = m.heartbeat.soon, p.buffer.Signal
 	p.held.Store(true) // until the rules were read, see rulesKeeper
+	p.calls.init(m.p.Gates)
 	p.source.given, p.source.turn.of = pos.Delivered, m.w.isolation
 	p.source.timing = timing{to: m.latencies.partition(place.Number), behind: &m.latencies.behind, running: &p.running}
 	p.source.restore(m, pos)
-	p.ctx, p.cancel = context.WithCancelCause(context.WithoutCancel(m.ctx))
+	own := context.WithValue(context.WithoutCancel(m.ctx), ownershipKey{}, &Ownership{p: p, m: m})
+	p.ctx, p.cancel = context.WithCancelCause(own)
 	return p
 }
 
@@ -103,9 +106,9 @@ func (p *partition) init() {
 	p.source.p, p.source.turn.by = p, p
 }
 
-// ownership is p, as its consumer sees it, with src to take from.
-func (p *partition) ownership(src Source) Ownership {
-	return Ownership{Partition: p.keys.Number, Epoch: p.epoch, Ending: p.life.ending, Source: src}
+// input is p, as its consumer sees it, with src to take from.
+func (p *partition) input(src Source) Input {
+	return Input{Partition: p.keys.Number, Epoch: p.epoch, Ending: p.life.ending, Source: src}
 }
 
 func (p *partition) leaseLength() time.Duration { return p.expiry }

@@ -36,8 +36,12 @@ type Processor struct {
 	// Key returns the key of an entry; false if it cannot be decoded.
 	Key func(redisconn.Entry) (key string, ok bool)
 
-	// Consume processes one partition for one ownership: it takes from own until
+	// Gates are the names of what pauses by itself, besides the processor as a whole: the parts of
+	// an extension. Rules name each like a processor of the stream.
+	Gates []string
+
+	// Consume processes one partition for one ownership: it takes from in until
 	// io.EOF and returns nil, or an error that stops the worker. ctx ends when
-	// the partition is lost or a grace period is over.
-	Consume func(ctx context.Context, own Ownership) error
+	// the partition is lost or a grace period is over; OwnershipOf(ctx) is the ownership.
+	Consume func(ctx context.Context, in Input) error
 }

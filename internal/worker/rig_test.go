@@ -27,6 +27,7 @@ type rig struct {
 
 	mu  sync.Mutex
 	got []string
+	own *Ownership // of the last call of the function
 }
 
 func open(t *testing.T, srv *embedded.Server) (*redis.Client, *store.Client) {
@@ -50,9 +51,12 @@ func inRig(t *testing.T, before func(r *rig, n int), fn func(r *rig)) {
 		r.rdb = rdb
 		p := &Processor{
 			Stream: "s", Name: "p", Partitions: 1, Lease: 10 * time.Second, Grace: time.Second,
-			Prefetch: 256, PrefetchBytes: 1 << 20, ReadConns: 1,
+			Prefetch: 256, PrefetchBytes: 1 << 20, ReadConns: 1, Gates: []string{"part"},
 		}
-		p.Consume = func(_ context.Context, src Ownership) error {
+		p.Consume = func(ctx context.Context, src Input) error {
+			r.mu.Lock()
+			r.own = OwnershipOf(ctx)
+			r.mu.Unlock()
 			for {
 				es, err := src.Take(1, 0)
 				if err != nil {

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"log/slog"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -143,8 +144,9 @@ func (k *rulesKeeper) apply() time.Duration {
 		if k.asked < p.since {
 			continue
 		}
-		held := len(k.set.Holding(p.keys.Stream, p.keys.Processor, p.keys.Number, now)) > 0
-		p.hold(held)
+		closed := func(name string) bool { return len(k.set.Holding(p.keys.Stream, name, p.keys.Number, now)) > 0 }
+		held := closed(p.keys.Processor)
+		p.calls.hold(&p.pauseGate, held, closed)
 		if held != k.paused[p] {
 			k.note(m, p, held)
 		}
@@ -181,7 +183,7 @@ func (k *rulesKeeper) log(now time.Time) {
 	var texts []string
 	for _, r := range k.set.InForce(now) {
 		for _, x := range k.w.executors {
-			if r.Scope.Includes(x.p.Stream, x.p.Name) {
+			if slices.ContainsFunc(append([]string{x.p.Name}, x.p.Gates...), func(name string) bool { return r.Scope.Includes(x.p.Stream, name) }) {
 				texts = append(texts, r.String())
 				break
 			}

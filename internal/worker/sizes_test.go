@@ -93,7 +93,7 @@ func reads(t *testing.T, partitions, want int, prefetch int64, before func(*redi
 		Stream: "s", Name: "p", Partitions: partitions, Lease: 10 * time.Second, Grace: time.Second,
 		Prefetch: 4096, PrefetchBytes: prefetch, ReadConns: 1,
 	}
-	p.Consume = func(_ context.Context, own Ownership) error {
+	p.Consume = func(_ context.Context, own Input) error {
 		<-own.Ending // what is read stays in memory
 		return nil
 	}

@@ -8,8 +8,8 @@ import (
 	"github.com/runnel-go/runnel/internal/retryqueue"
 )
 
-// An Ownership is one ownership of a partition, as its consumer sees it.
-type Ownership struct {
+// An Input is what a consumer has of one ownership of a partition.
+type Input struct {
 	Partition int
 	Epoch     int64
 	Ending    <-chan struct{} // closed when the ownership begins to end

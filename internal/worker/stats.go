@@ -60,7 +60,7 @@ func (x *executor) stats() ProcessorStats {
 		if p.lease.holdsAt(now) {
 			s.Owned = append(s.Owned, p.keys.Number)
 		}
-		if p.running.Load() != 0 {
+		if others, _ := p.calls.running(&p.held); p.running.Load() != 0 || others != 0 {
 			s.Running++
 		}
 		waiting, bytes, unacked := p.buffer.Held()

@@ -19,6 +19,7 @@
 //	isolation     one suspect at a time; deaths counts the owners that ended at an event
 //	quarantine    partitions that an operator has to release
 //	rules         pauses and blocks; pausegate applies them to a partition
+//	ownership     an ownership for work beside the consumer's loop: fence, gates, isolation
 //	control       messages of other members
 //	trimmer       trims acked entries
 //	forwarder     moves delayed events that are due
