@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/runnel-go/runnel/internal/appview"
+	"github.com/runnel-go/runnel/internal/retryqueue"
 	"github.com/runnel-go/runnel/internal/worker"
 )
 
@@ -37,14 +38,9 @@ func (a *App) registry() *appview.View {
 			}
 			return a.build(logger)
 		},
-		Client: a.redis,
-		Settings: func() (*appview.Settings, error) {
-			o, err := a.settings()
-			if err != nil {
-				return nil, err
-			}
-			return &appview.Settings{LogLevel: o.LogLevel, LogFormat: o.LogFormat, Logger: o.Logger}, nil
-		},
+		Client:    a.redis,
+		Settings:  a.viewSettings,
+		Inherited: a.inherited,
 		Stats: func() *worker.Stats {
 			if w := a.current.Load(); w != nil {
 				return w.Stats()
@@ -81,6 +77,36 @@ func (a *App) registry() *appview.View {
 			}
 		},
 	}
+}
+
+func (a *App) viewSettings() (*appview.Settings, error) {
+	o, err := a.settings()
+	if err != nil {
+		return nil, err
+	}
+	return &appview.Settings{LogLevel: o.LogLevel, LogFormat: o.LogFormat, Logger: o.Logger}, nil
+}
+
+// inherited is what processors inherit.
+func (a *App) inherited() (*appview.Inherited, error) {
+	a.mu.Lock()
+	given := a.opts.Processor
+	a.mu.Unlock()
+	env := newEnvironment()
+	o := env.processor(ProcessorOptions{}, given)
+	return &appview.Inherited{
+		Timeout: max(o.Timeout, 0),
+		Retry: func(own any, attempts int) *retryqueue.Retry {
+			r, _ := own.(*Retry)
+			if r == nil {
+				r = o.Retry
+			}
+			if r == nil {
+				r = &Retry{Max: attempts}
+			}
+			return r.build()
+		},
+	}, env.err()
 }
 
 func (a *App) describeStreams() ([]*appview.Stream, error) {

@@ -1,6 +1,7 @@
 package runnel
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"reflect"
@@ -69,6 +70,10 @@ func (s *Stream[T]) describe() (*appview.Stream, error) {
 	}
 	return &appview.Stream{
 		Name: s.name, Meta: m, Partition: o.Partitioner.Func,
+		Ensure: func(ctx context.Context) error {
+			_, err := s.sender(ctx)
+			return err
+		},
 		Encode: func(record any) ([]string, int, error) {
 			r, ok := record.(T)
 			if !ok {

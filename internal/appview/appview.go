@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/runnel-go/runnel/internal/redisconn"
+	"github.com/runnel-go/runnel/internal/retryqueue"
 	"github.com/runnel-go/runnel/internal/store"
 	"github.com/runnel-go/runnel/internal/worker"
 )
@@ -20,6 +21,8 @@ type Stream struct {
 
 	// Partition returns the partition of a key.
 	Partition func(key string, partitions int) int
+	// Ensure writes or checks the stream's metadata, before its first use.
+	Ensure func(ctx context.Context) error
 	// Encode returns the fields of a record's entry and its partition. record must be of the
 	// stream's type.
 	Encode func(record any) (fields []string, partition int, err error)
@@ -72,6 +75,9 @@ type View struct {
 	Client     func() (*store.Client, error)
 	Settings   func() (*Settings, error) // read at the first call, and again after Override
 
+	// Inherited returns what processors inherit.
+	Inherited func() (*Inherited, error)
+
 	// Stats returns those of the running worker, nil for none.
 	Stats func() *worker.Stats
 	// KeepLatencies makes the next Run measure latencies.
@@ -96,6 +102,14 @@ type Overrides struct {
 type Settings struct {
 	LogLevel, LogFormat string
 	Logger              *slog.Logger // nil: none was given
+}
+
+// Inherited is what processors inherit, for functions of extensions.
+type Inherited struct {
+	Timeout time.Duration // 0: none
+	// Retry builds own, a *runnel.Retry; if that is nil the one that processors inherit; without any,
+	// one with so many attempts.
+	Retry func(own any, attempts int) *retryqueue.Retry
 }
 
 // A Sender takes the records of an app; see the methods of store.Client.

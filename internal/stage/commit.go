@@ -3,6 +3,7 @@ package stage
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strconv"
 
 	"github.com/runnel-go/runnel/internal/store"
@@ -15,6 +16,7 @@ const (
 	Leave  Mode = ""
 	Put    Mode = "s"
 	Remove Mode = "x"
+	Forget Mode = "z" // leave it, since it is stored elsewhere and was deleted there
 )
 
 // What becomes of a visit.
@@ -45,7 +47,12 @@ type End struct {
 	Mode            Mode
 	Version         int64 // that must be stored, but for Leave
 	Passes, Payload string
-	Settle          []Settlement // Remove forgets all visits, and needs the first one only
+	Settle          []Settlement // Remove and Forget forget all visits, and need the first one only
+}
+
+// Puts reports whether the End puts a visit into a queue.
+func (e *End) Puts() bool {
+	return slices.ContainsFunc(e.Settle, func(s Settlement) bool { return s.What == Waits || s.What == Fails || s.What == Puts })
 }
 
 // An Outcome is what became of an End.
@@ -102,15 +109,21 @@ func (s *Set) commitCall(c *Commit) *store.ScriptCall {
 		if passes == "" {
 			passes = "0"
 		}
-		if e.Mode == Remove {
+		mode := string(e.Mode)
+		if e.Mode == Remove || e.Mode == Forget {
 			forget = 1 + 2*len(s.stages)
 		}
-		call.Args = append(call.Args, e.ID, string(e.Mode), e.Version, passes, e.Payload, e.Number, len(e.Settle)+forget)
+		if e.Mode == Forget {
+			mode = ""
+		}
+		call.Args = append(call.Args, e.ID, mode, e.Version, passes, e.Payload, e.Number, len(e.Settle)+forget)
 		for _, v := range e.Settle {
 			key := 0
 			switch v.What {
 			case Dies, Recovers:
-				key = number(s.dead(n, v.Stage))
+				if v.Stage != Touch {
+					key = number(s.dead(n, v.Stage))
+				}
 			case Waits, Fails, Puts, Begins:
 				key = number(s.queue(n, v.Stage))
 			}

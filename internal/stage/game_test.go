@@ -225,7 +225,7 @@ func (g *game) take() (what, got, want string) {
 		g.held = append(g.held, v)
 	}
 	g.counted["taken"] += len(t.Visits)
-	return fmt.Sprintf("take %+v, sleep %v", asks, sleep), fmt.Sprintf("%v %d %q", t.Next, t.Dropped, t.Visits), fmt.Sprintf("%v %d %q", wants.Next, wants.Dropped, wants.Visits)
+	return fmt.Sprintf("take %+v, sleep %v", asks, sleep), fmt.Sprintf("%v %d %d %q", t.Next, t.Dropped, t.Running, t.Visits), fmt.Sprintf("%v %d %d %q", wants.Next, wants.Dropped, wants.Running, wants.Visits)
 }
 
 func (g *game) commit(at int64, step int) (what, got, want string) {
@@ -270,18 +270,18 @@ func (g *game) begun(e End, version int64) {
 
 // end makes an End of a visit.
 func (g *game) end(v Visit, at int64, step int) End {
-	e := End{ID: v.ID, Number: v.Number, Mode: []Mode{Leave, Put, Put, Remove}[g.rand.IntN(4)], Version: v.Entity.Version, Passes: fmt.Sprint(g.rand.IntN(3)), Payload: fmt.Sprint("by stage\x00 ", step)}
-	if g.rand.IntN(2) == 0 && e.Mode == Remove {
+	e := End{ID: v.ID, Number: v.Number, Mode: []Mode{Leave, Put, Put, Put, Put, Remove, Remove, Forget}[g.rand.IntN(8)], Version: v.Entity.Version, Passes: fmt.Sprint(g.rand.IntN(3)), Payload: fmt.Sprint("by stage\x00 ", step)}
+	if g.rand.IntN(2) == 0 && (e.Mode == Remove || e.Mode == Forget) {
 		e.Mode = Leave
 	}
 	what := []What{Ends, Waits, Fails, Dies, Recovers}[g.rand.IntN(5)]
-	if v.Stage == Touch || e.Mode == Remove {
+	if v.Stage == Touch && what == Dies || e.Mode == Remove || e.Mode == Forget {
 		what = Ends
 	}
 	due := Due(fmt.Sprint(at))
 	e.Settle = []Settlement{{v.Stage, what, due, fmt.Sprint("failed in ", step)}}
 	other := g.m.stages[g.rand.IntN(len(g.m.stages))]
-	if _, runs := g.m.run[field(other, v.ID)]; e.Mode != Remove && other != v.Stage {
+	if _, runs := g.m.run[field(other, v.ID)]; e.Mode != Remove && e.Mode != Forget && other != v.Stage {
 		switch n := g.rand.IntN(4); {
 		case n == 0:
 			e.Settle = append(e.Settle, Settlement{other, Puts, due, ""})

@@ -62,6 +62,7 @@ func (m *model) order(stage string) []string {
 // take fills in what a Take should answer; Next is in ms.
 func (m *model) take(now int64, t *Take) {
 	next, seen := int64(-1), map[string]bool{}
+	t.Running = int64(len(m.run))
 	for _, ask := range t.Asks {
 		n := 0
 		for _, id := range m.order(ask.Stage) {
@@ -100,12 +101,10 @@ func (m *model) begin(t *Take, stage, id string, at int64, seen map[string]bool)
 		return
 	}
 	m.run[field(stage, id)] = Visit{At: at, Number: t.Number}
-	v := Visit{Stage: stage, ID: id, At: at, Number: t.Number, Failure: m.fail[field(stage, id)]}
-	if stage == Touch {
-		for _, s := range m.stages {
-			if f, failed := m.fail[field(s, id)]; failed {
-				v.Failure += "\n" + s + " " + f
-			}
+	v := Visit{Stage: stage, ID: id, At: at, Number: t.Number}
+	for _, s := range append([]string{Touch}, m.stages...) {
+		if f, failed := m.fail[field(s, id)]; failed {
+			v.Failures += "\n" + s + " " + f
 		}
 	}
 	if !seen[id] {
@@ -122,7 +121,7 @@ func (m *model) commit(e End) Ended {
 	}
 	version := e.Version
 	switch {
-	case e.Mode == Leave:
+	case e.Mode == Leave || e.Mode == Forget:
 	case stored.Version == 0:
 		for _, v := range e.Settle {
 			delete(m.run, field(v.Stage, e.ID))
@@ -145,7 +144,7 @@ func (m *model) commit(e End) Ended {
 	for _, v := range e.Settle {
 		m.settle(e.ID, v)
 	}
-	if e.Mode == Remove {
+	if e.Mode == Remove || e.Mode == Forget {
 		for s := range m.queue {
 			delete(m.queue[s], e.ID)
 			delete(m.fail, field(s, e.ID))

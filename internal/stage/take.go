@@ -29,6 +29,7 @@ type Take struct {
 
 	Next    time.Duration // until the next is due: 0 if more are, negative if none waits
 	Dropped int64         // visits of entities that are not there
+	Running int64         // visits that ran before
 	Visits  []Visit
 	Err     error
 }
@@ -38,7 +39,7 @@ type Visit struct {
 	Stage, ID string
 	At        int64  // its time, in ms since 1970
 	Number    int64  // of the call that began it
-	Failure   string // as Failed has stored it, "" for none; of a touch those of all stages: "\n<stage> <failure>"
+	Failures  string // of the entity in all stages and of its touch, as Fails and Dies have stored them: "\n<stage> <text>" each
 	Entity    Entity // zero if an earlier visit of the Take has it, and in an external set
 }
 
@@ -46,18 +47,22 @@ type Visit struct {
 func (s *Set) Take(ctx context.Context, takes ...*Take) {
 	calls := make([]*store.ScriptCall, len(takes))
 	for i, t := range takes {
-		n := t.Partition
-		keys := []string{s.place(n).Own, s.key("visitrun", n, ""), s.key("visitfail", n, ""), s.key("ent", n, "")}
-		args := []any{t.Fence, truth(!s.external), truth(t.Sleep), t.MaxBytes, t.Number, len(s.stages)}
-		for _, stage := range s.stages {
-			args = append(args, stage)
-		}
-		for _, a := range t.Asks {
-			keys, args = append(keys, s.queue(n, a.Stage)), append(args, a.Stage, a.Most)
-		}
-		calls[i] = &store.ScriptCall{Script: takeScript, Keys: keys, Args: args}
+		calls[i] = s.takeCall(t)
 	}
 	s.run(ctx, calls, func(i int, texts []string, err error) { takes[i].Err = takes[i].read(texts, err) })
+}
+
+func (s *Set) takeCall(t *Take) *store.ScriptCall {
+	n := t.Partition
+	keys := []string{s.place(n).Own, s.key("visitrun", n, ""), s.key("visitfail", n, ""), s.key("ent", n, "")}
+	args := []any{t.Fence, truth(!s.external), truth(t.Sleep), t.MaxBytes, t.Number, len(s.stages) + 1, Touch}
+	for _, stage := range s.stages {
+		args = append(args, stage)
+	}
+	for _, a := range t.Asks {
+		keys, args = append(keys, s.queue(n, a.Stage)), append(args, a.Stage, a.Most)
+	}
+	return &store.ScriptCall{Script: takeScript, Keys: keys, Args: args}
 }
 
 func truth(set bool) string {
@@ -71,21 +76,41 @@ func (t *Take) read(texts []string, err error) error {
 	if err != nil {
 		return err
 	}
-	if len(texts) < 2 || len(texts)%5 != 2 {
+	if len(texts) < 3 || len(texts)%5 != 3 {
 		return fmt.Errorf("unexpected reply of %d texts", len(texts))
 	}
 	next, err := strconv.ParseInt(texts[0], 10, 64)
 	if t.Next = time.Duration(next) * time.Millisecond; err == nil {
 		t.Dropped, err = strconv.ParseInt(texts[1], 10, 64)
 	}
-	for one := texts[2:]; len(one) > 0 && err == nil; one = one[5:] {
-		v := Visit{Stage: one[0], ID: one[1], Number: t.Number, Failure: one[3]}
+	if err == nil {
+		t.Running, err = strconv.ParseInt(texts[2], 10, 64)
+	}
+	for one := texts[3:]; len(one) > 0 && err == nil; one = one[5:] {
+		v := Visit{Stage: one[0], ID: one[1], Number: t.Number, Failures: one[3]}
 		if v.At, err = strconv.ParseInt(one[2], 10, 64); err == nil {
 			v.Entity, err = entityOf(one[4])
 		}
 		t.Visits = append(t.Visits, v)
 	}
 	return err
+}
+
+// Failures returns what is stored of the failures of visits, "" for none, in their order.
+func (s *Set) Failures(ctx context.Context, n int, visits []Visit) ([]string, error) {
+	fields := make([]string, len(visits))
+	for i, v := range visits {
+		fields[i] = v.Stage + " " + v.ID
+	}
+	out := make([]string, len(visits))
+	if len(visits) == 0 {
+		return out, nil
+	}
+	stored, err := s.client.Retrying.HMGet(ctx, s.key("visitfail", n, ""), fields...).Result()
+	for i, one := range stored {
+		out[i], _ = one.(string)
+	}
+	return out, err
 }
 
 // Runs returns the visits that run in a partition, without entities and failures.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -30,6 +31,9 @@ func OwnershipOf(ctx context.Context) *Ownership {
 
 // At returns the partition and the epoch. Epochs of a partition grow, also from worker to worker.
 func (o *Ownership) At() (partition int, epoch int64) { return o.p.keys.Number, o.p.epoch }
+
+// Log returns the logger of the ownership, which names stream, processor, partition and epoch.
+func (o *Ownership) Log() *slog.Logger { return o.p.log }
 
 // Fence returns what the ownership hash has as its tenure: an argument of scripts with store.Fence.
 func (o *Ownership) Fence() string { return o.p.claim.LockValue() }

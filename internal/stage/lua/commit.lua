@@ -12,7 +12,7 @@
 --           n  it ends, and waits for the time
 --           f  it failed with the text, and waits for the time
 --           d  it died with the text at the time, into the dead of the key
---           c  it ends well after failures; the key is the dead
+--           c  it ends well after failures; the key is the dead, none of a touch
 --           p  it waits for the time, whether there was one or not
 --           b  it begins to run, with the time, whether it waited or not; the text is the number of this call
 --           z  it waits no more, nor is dead, whichever the key is: the entity is deleted
@@ -36,7 +36,7 @@ local function settle(id, at)
 	if what == 'n' or what == 'f' or what == 'p' then redis.call('ZADD', key, 'LT', moment(time), id) end
 	if what == 'f' or what == 'd' then redis.call('HSET', failures, field, text) end
 	if what == 'd' then redis.call('ZADD', key, moment(time), id) end
-	if what == 'c' then redis.call('ZREM', key, id) end
+	if what == 'c' and key then redis.call('ZREM', key, id) end
 	if what == 'c' or what == 'z' then redis.call('HDEL', failures, field) end
 end
 

@@ -9,6 +9,7 @@ if not stored then return 0 end
 if ARGV[2] ~= '*' and version_of(stored) ~= ARGV[2] then return -1 end
 redis.call('HDEL', KEYS[1], id)
 redis.call('HDEL', KEYS[2], '! ' .. id)
+redis.call('HDEL', KEYS[3], '! ' .. id)
 redis.call('ZREM', KEYS[4], id)
 for i = 3, #ARGV do
 	local field, queue = ARGV[i] .. ' ' .. id, 2 * i - 1

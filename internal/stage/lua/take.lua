@@ -6,12 +6,13 @@
 -- KEYS    1 ownership   2 runs   3 failures   4 entities   5... queues
 -- ARGV    1 the owner's fence   2 '1': the entities are stored here   3 '1': sleep if nothing is due
 --         4 about how many bytes at most   5 number of this call under the ownership; commit.lua knows
---         the runs of a call by it   6 number of stages, then their names
+--         the runs of a call by it   6 number of stages with '!', then their names
 --         then for each queue: its stage, how many at most
 -- Returns ms until the next one of these is due, 0: more are due, -1: none waits; how many were dropped;
---         then for each visit: stage, ID, its time, what is known of its failures or '', the entity
---         as it is stored or '' if an earlier visit of the reply has it. Of a touch the failures of
---         all stages, '\n<stage> <failure>' for each
+--         how many ran before;
+--         then for each visit: stage, ID, its time, what is known of the entity's failures,
+--         '\n<stage> <failure>' for each, the entity as it is stored or '' if an earlier visit of
+--         the reply has it
 -- Errors  FENCED
 local fenced = fence(KEYS[1], ARGV[1])
 if fenced then return fenced end
@@ -19,7 +20,7 @@ even_if_full(KEYS[1]) -- what is begun takes about what it leaves
 local runs, failures, entities, stored = KEYS[2], KEYS[3], KEYS[4], ARGV[2] == '1'
 local stages, bytes, now = tonumber(ARGV[6]), tonumber(ARGV[4]), time_now()
 local running, failed = redis.call('HLEN', runs), redis.call('HLEN', failures) > 0
-local out, seen, dropped, next_at = { -1, 0 }, {}, 0, nil
+local out, seen, dropped, next_at = { -1, 0, running }, {}, 0, nil
 
 local function fields_of(stage, ids)
 	local fields = {}
@@ -51,11 +52,11 @@ local function begin(queue, stage, most)
 	return ids, times, values
 end
 
--- What is known of the failures of an entity in all stages.
-local function all_failures(id)
+-- What is known of the failures of an entity.
+local function failures_of(id)
 	local fields, known = {}, ''
+	if not failed then return known end
 	for i = 1, stages do fields[i] = ARGV[6 + i] .. ' ' .. id end
-	if stages == 0 then return known end
 	for i, failure in ipairs(redis.call('HMGET', failures, unpack(fields))) do
 		if failure then known = known .. '\n' .. ARGV[6 + i] .. ' ' .. failure end
 	end
@@ -67,7 +68,6 @@ for k = 5, #KEYS do
 	local stage = ARGV[at]
 	local ids, times, values = begin(KEYS[k], stage, tonumber(ARGV[at + 1]))
 	if #ids > 0 then
-		local known = failed and stage ~= '!' and redis.call('HMGET', failures, unpack(fields_of(stage, ids)))
 		local begun = {}
 		redis.call('ZREM', KEYS[k], unpack(ids))
 		for i, id in ipairs(ids) do
@@ -76,9 +76,8 @@ for k = 5, #KEYS do
 				dropped = dropped + 1
 				if failed then redis.call('HDEL', failures, field) end
 			else
-				local failure = known and known[i] or failed and stage == '!' and all_failures(id) or ''
 				begun[#begun + 1], begun[#begun + 2] = field, times[i] .. ' ' .. ARGV[5]
-				for _, text in ipairs({ stage, id, times[i], failure, not seen[id] and value or '' }) do out[#out + 1] = text end
+				for _, text in ipairs({ stage, id, times[i], failures_of(id), not seen[id] and value or '' }) do out[#out + 1] = text end
 				seen[id] = true
 			end
 		end
@@ -90,7 +89,7 @@ out[2] = dropped
 if ARGV[3] == '1' then
 	-- The owner is awake from that time on anyway, so nothing later wakes it.
 	local sleeps = '0'
-	if #out == 2 and next_at ~= now then sleeps = next_at and time_text(next_at) or '9007199254740991' end
+	if #out == 3 and next_at ~= now then sleeps = next_at and time_text(next_at) or '9007199254740991' end
 	redis.call('HSET', KEYS[1], 'sleeps', sleeps)
 end
 return out

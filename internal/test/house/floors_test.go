@@ -30,6 +30,7 @@ var floors = [][]string{
 	{"internal/worker"},
 	{"internal/appview"},
 	{""},
+	{"stage"},
 	{"middleware", "python", "runneltest", "internal/families"},
 	{"internal/records", "metrics"},
 	{"admin"},

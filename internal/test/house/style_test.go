@@ -160,7 +160,7 @@ func TestOnlyTheCommandLineHandlesSignals(t *testing.T) {
 var (
 	unfinished = regexp.MustCompile(`\b(TODO|FIXME|XXX)\b`)
 	// nouns are settings and commands, which an error may begin with.
-	nouns = regexp.MustCompile(`^(RUNNEL_\w+|WorkerName|KeyLayout|LeaderPoll|Stream|Processor|Partitions|MaxLen|Overflow|DedupWindow|MaxRecord|Start|Partitioner|OnError|Lease|JoinDelay|Prefetch|PrefetchBytes|ReadConns|Retry|Redis|CLIENT|INFO|Durability|MinReplicas|Timeout)\b`)
+	nouns = regexp.MustCompile(`^(RUNNEL_\w+|WorkerName|KeyLayout|LeaderPoll|Stream|Processor|Partitions|MaxLen|Overflow|DedupWindow|MaxRecord|Start|Partitioner|OnError|Lease|JoinDelay|Prefetch|PrefetchBytes|ReadConns|Retry|Redis|CLIENT|INFO|Durability|MinReplicas|Timeout|Concurrency)\b`)
 )
 
 // Errors are lower case and name the operation, not that it failed.

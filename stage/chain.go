@@ -1,0 +1,277 @@
+package stage
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	"github.com/runnel-go/runnel/internal/retryqueue"
+	istage "github.com/runnel-go/runnel/internal/stage"
+)
+
+const (
+	// conflictsAtOnce is how often in a row a visit begins anew because others have saved its entity.
+	conflictsAtOnce = 5
+	// Then it waits.
+	leastWait, mostWait = 100 * time.Millisecond, 5 * time.Second
+
+	// storeWait is how long a visit waits, uncharged, when the Store of an external set does not load
+	// its entity.
+	storeWait = time.Second
+)
+
+// A taken visit runs. value and missing are what the Store of an external set has of its entity.
+type taken struct {
+	istage.Visit
+	value   any
+	missing bool
+}
+
+// A chain runs the visits of one entity, one behind the other, in a goroutine of its own. The owner's mu
+// guards waiting and runs.
+type chain struct {
+	o       *owner
+	id      string
+	waiting []taken
+	runs    *taken
+
+	now      entity
+	failures map[string]failure // of the entity's visits, by stage
+	own      map[string]bool    // stages whose visits the chain has settled: it knows better than a take
+}
+
+// An entity is what a chain knows of its entity.
+type entity struct {
+	version int64 // 0: not known, or there is none
+	passes  string
+	payload string
+	value   any // of an external set, until a function was given it
+}
+
+// run runs visits until none waits.
+func (c *chain) run() {
+	for {
+		v, ok := c.o.next(c)
+		if !ok {
+			return
+		}
+		c.adopt(&v)
+		c.visit(&v)
+		c.o.giveBack(v.Stage, 1)
+	}
+}
+
+// adopt takes over what a take has brought. A visit looks at the newest of what the takes of its chain
+// brought, and never at less: another visit may have looked at the entity before it was changed.
+func (c *chain) adopt(v *taken) {
+	if v.missing {
+		c.now = entity{}
+	} else if v.Entity.Version > c.now.version {
+		c.now = entity{v.Entity.Version, v.Entity.Passes, v.Entity.Payload, v.value}
+		if v.value != nil {
+			c.now.passes = c.o.recent.of(c.id)
+		}
+	}
+	found, err := failuresOf(v.Failures)
+	if err != nil {
+		c.o.log.Warn("failures of visits are not readable", "entity", c.id, "err", err)
+	}
+	for stage := range c.own {
+		if f, there := c.failures[stage]; there {
+			found[stage] = f
+		} else {
+			delete(found, stage)
+		}
+	}
+	c.failures = found
+}
+
+// A turn is one visit of a chain while it runs.
+type turn struct {
+	*chain
+	v *taken
+	s *stage // nil: a touch
+}
+
+// visit runs a visit, again while others save its entity meanwhile.
+func (c *chain) visit(v *taken) {
+	t := &turn{c, v, c.o.set.by[v.Stage]}
+	if c.failures[v.Stage].Crashes >= lonely {
+		end, ok := c.o.own.Isolate(c.o.ctx)
+		if !ok {
+			t.putBack()
+			return
+		}
+		defer end()
+	}
+	gate := v.Stage
+	if t.s == nil {
+		gate = ""
+	}
+	end, ok := c.o.own.Begin(gate)
+	if !ok {
+		t.putBack()
+		return
+	}
+	defer end()
+	for n := 0; t.try(); n++ {
+		if n == conflictsAtOnce {
+			t.settle(conflict, istage.Settlement{Stage: v.Stage, What: istage.Waits, Due: istage.In(leastWait + rand.N(mostWait-leastWait))})
+			return
+		}
+		if n > 0 && !c.o.own.Live() {
+			t.putBack()
+			return
+		}
+	}
+}
+
+// putBack lets the visit wait again, uncharged: nothing was done.
+func (t *turn) putBack() { t.o.commit(waitAgain(&t.v.Visit)) }
+
+// try runs the visit once, and reports whether to begin anew, since the entity has changed meanwhile.
+func (t *turn) try() (again bool) {
+	value, err := t.value()
+	switch {
+	case errors.Is(err, ErrNotFound):
+		t.settle(gone, t.ended())
+		return false
+	case errors.As(err, new(*storeError)):
+		t.o.log.Warn("entity not loaded", "stage", t.v.Stage, "entity", t.id, "err", err)
+		t.settle(failed, istage.Settlement{Stage: t.v.Stage, What: istage.Waits, Due: istage.In(storeWait + rand.N(storeWait))})
+		return false
+	case err != nil:
+		t.fail(err, retryqueue.ReasonDecode)
+		return false
+	case t.s == nil:
+		t.touch(value)
+		return false
+	}
+	wants, err := t.s.wants(value)
+	if err != nil {
+		t.fail(err, retryqueue.ReasonFailed)
+		return false
+	}
+	if !wants {
+		t.settle(untouched, t.ended())
+		return false
+	}
+	began := time.Now()
+	r, made, err := t.s.call(t.context(), value)
+	t.s.count.took(time.Since(began))
+	switch {
+	case err != nil && t.o.ctx.Err() != nil: // the ownership has ended, and the function was told so
+		t.putBack()
+	case err != nil:
+		t.fail(err, retryqueue.ReasonFailed)
+	case r.mode == istage.Leave:
+		t.settle(untouched, t.after(r, nil)...)
+	default:
+		return t.change(r, made)
+	}
+	return false
+}
+
+// context returns the context of a Func.
+func (t *turn) context() context.Context {
+	_, epoch := t.o.own.At()
+	return context.WithValue(t.o.ctx, visitKey{}, &visitScope{now: t.o.own.Now, visit: Visit{
+		Set: t.o.set.name, Stage: t.v.Stage, ID: t.id, Partition: t.o.partition, Epoch: epoch,
+		Version: t.now.version, Attempt: t.failure().Attempts + 1, Due: time.UnixMilli(t.v.At),
+	}})
+}
+
+// failure is what is known of the visit's failures; those before its death do not count.
+func (t *turn) failure() failure {
+	if f := t.failures[t.v.Stage]; !f.Dead {
+		return f
+	}
+	return failure{}
+}
+
+// value returns the entity as it is stored: ErrNotFound, a *storeError, or the codec's error.
+func (t *turn) value() (any, error) {
+	if t.now.value != nil {
+		value := t.now.value
+		t.now.value = nil // a function may change it
+		return value, nil
+	}
+	if t.o.set.external == nil && t.now.version != 0 {
+		return t.o.set.decode(t.id, t.now.payload)
+	}
+	if t.v.missing && t.o.set.external != nil {
+		t.v.missing = false
+		return nil, ErrNotFound
+	}
+	found, err := t.o.set.get(t.o.calls, t.o.partition, t.id)
+	if err != nil {
+		return nil, err
+	}
+	if t.o.set.external != nil {
+		found.passes = t.o.recent.of(t.id)
+	}
+	t.now = found
+	if found.value != nil {
+		t.now.value = nil
+		return found.value, nil
+	}
+	return t.o.set.decode(t.id, found.payload)
+}
+
+// ended is what becomes of a visit that ends well.
+func (t *turn) ended() istage.Settlement {
+	if _, failed := t.failures[t.v.Stage]; failed {
+		return istage.Settlement{Stage: t.v.Stage, What: istage.Recovers}
+	}
+	return istage.Settlement{Stage: t.v.Stage, What: istage.Ends}
+}
+
+// after is what becomes of the visit, and of those that are wanted, after a Result.
+func (t *turn) after(r Result, wanted []istage.Settlement) []istage.Settlement {
+	all := append([]istage.Settlement{t.ended()}, wanted...)
+	if r.again != "" {
+		all = append(all, istage.Settlement{Stage: t.v.Stage, What: istage.Puts, Due: r.again})
+	}
+	return all
+}
+
+// settle commits the end of the visit without a change of the entity.
+func (t *turn) settle(as result, all ...istage.Settlement) {
+	t.end(istage.End{Settle: all}, as)
+}
+
+// end commits an End of the visit, and notes what it made of the entity and its failures.
+func (t *turn) end(e istage.End, as result) (ended istage.Ended) {
+	e.ID, e.Number, e.Version = t.id, t.v.Number, t.now.version
+	ended, ok := t.o.commit(e)
+	switch {
+	case !ok:
+		t.now = entity{}
+		return istage.Ended{}
+	case ended.Outcome == istage.Conflict:
+		t.o.set.counted(t.v.Stage, conflict)
+		t.now = entity{ended.Found.Version, ended.Found.Passes, ended.Found.Payload, nil}
+		return ended
+	case ended.Outcome == istage.Gone:
+		as, t.now = gone, entity{}
+	case e.Mode == istage.Put:
+		t.now = entity{ended.Version, e.Passes, e.Payload, nil}
+	case e.Mode == istage.Remove || e.Mode == istage.Forget:
+		t.now = entity{}
+	}
+	t.o.set.counted(t.v.Stage, as)
+	for _, s := range e.Settle {
+		switch t.own[s.Stage] = true; s.What {
+		case istage.Recovers, istage.Ends:
+			delete(t.failures, s.Stage)
+		}
+	}
+	return ended
+}
+
+// errID is the error of an entity whose ID is not what it is stored under.
+func errID(stored, is string) error {
+	return fmt.Errorf("the ID of the value is %q, it is stored under %q: the ID must be a function of the value alone, which no stage changes", is, stored)
+}

@@ -1,0 +1,357 @@
+package stage
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/runnel-go/runnel/internal/outage"
+	istage "github.com/runnel-go/runnel/internal/stage"
+	"github.com/runnel-go/runnel/internal/store"
+	"github.com/runnel-go/runnel/internal/worker"
+)
+
+const (
+	takenAtOnce   = 128 // by one script
+	touchesAtOnce = 32  // of one partition
+	mostStages    = takenAtOnce - touchesAtOnce
+	bytesAtOnce   = 4 << 20 // of entities
+
+	// lastWords is how long an owner tries to store what became of visits once the contexts of their
+	// functions have ended.
+	lastWords = time.Second
+)
+
+// An owner runs the visits of one partition for one ownership: it takes those that are due, and gives
+// each entity's to its chain.
+//
+// It sleeps until the next one is due, or until somebody puts an earlier one: their script then wakes it,
+// because the take that found nothing has stored until when it sleeps. Whoever puts one while the owner is
+// awake wakes it not; so after a take that found some, it takes again, until it finds none.
+type owner struct {
+	set       *set
+	own       *worker.Ownership
+	ctx       context.Context // of the functions
+	calls     context.Context // of what is stored: lasts a little longer
+	log       *slog.Logger
+	partition int
+	again     chan struct{} // asks for a take; one token
+
+	mu      sync.Mutex
+	chains  map[string]*chain // by ID
+	touches int               // that run
+	blocked map[string]bool   // stages that wait for a place
+	unknown bool              // something may run that is in no chain
+	running sync.WaitGroup    // chains
+
+	recent recent
+}
+
+func newOwner(ctx context.Context, s *set, own *worker.Ownership) *owner {
+	n, _ := own.At()
+	calls, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	context.AfterFunc(ctx, func() {
+		if errors.Is(context.Cause(ctx), worker.ErrLost) {
+			cancel()
+		} else {
+			time.AfterFunc(lastWords, cancel)
+		}
+	})
+	return &owner{
+		set: s, own: own, ctx: ctx, calls: calls, partition: n, log: own.Log(),
+		again: make(chan struct{}, 1), chains: map[string]*chain{}, blocked: map[string]bool{},
+	}
+}
+
+// wake asks for a take. It never blocks.
+func (o *owner) wake() {
+	select {
+	case o.again <- struct{}{}:
+	default:
+	}
+}
+
+// run works until the ownership ends and every chain has.
+func (o *owner) run() {
+	defer o.running.Wait()
+	retry := outage.New(o.log, "visits", nil)
+	for err := o.recover(); err != nil; err = o.recover() {
+		if o.over(err) {
+			return
+		}
+		retry.Wait(o.ctx, err)
+	}
+	retry.Recovered()
+	for {
+		changed := o.own.Changed()
+		next, err := o.take()
+		switch {
+		case err == nil:
+			retry.Recovered()
+		case o.over(err):
+			return
+		default:
+			o.doubt()
+			retry.Wait(o.ctx, err)
+			continue
+		}
+		if !o.sleep(next, changed) {
+			return
+		}
+	}
+}
+
+// over reports whether an error, or the end of the ownership, means that nothing more is taken.
+func (o *owner) over(err error) bool {
+	if errors.Is(err, store.ErrFenced) {
+		o.set.count.fenced.Add(1)
+		o.own.Lost(err)
+		return true
+	}
+	select {
+	case <-o.own.Ending():
+		return true
+	default:
+		return o.ctx.Err() != nil
+	}
+}
+
+// doubt notes that something may run in Redis that no chain has: a reply was lost.
+func (o *owner) doubt() {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.unknown = true
+}
+
+// sleep waits until there may be something to take, at most for next, and reports false when the
+// ownership ends.
+func (o *owner) sleep(next time.Duration, changed <-chan struct{}) bool {
+	timer := time.NewTimer(next)
+	defer timer.Stop()
+	select {
+	case <-o.own.Ending():
+		return false
+	case <-o.ctx.Done():
+		return false
+	case <-changed:
+	case <-o.again:
+	case <-timer.C:
+	}
+	return true
+}
+
+// take takes what is due, until nothing is, and returns how long the owner may sleep: until the next one
+// is due, and no longer than its lease, since a failover may forget that it sleeps.
+func (o *owner) take() (next time.Duration, err error) {
+	for {
+		asks := o.asks()
+		if len(asks) == 0 {
+			return o.own.Expiry(), nil
+		}
+		t := &istage.Take{Partition: o.partition, Fence: o.own.Fence(), Number: o.own.Number(), Asks: asks, Sleep: true, MaxBytes: bytesAtOnce}
+		o.set.owners.Take(o.calls, t)
+		taken := map[string]int{}
+		for _, v := range t.Visits {
+			taken[v.Stage]++
+		}
+		for _, a := range asks {
+			o.giveBack(a.Stage, a.Most-taken[a.Stage])
+		}
+		if t.Err != nil {
+			return 0, t.Err
+		}
+		o.begin(t.Visits)
+		if len(t.Visits) == 0 {
+			o.recount(t.Running)
+			if t.Next < 0 {
+				return o.own.Expiry(), nil
+			}
+			return min(t.Next, o.own.Expiry()), nil
+		}
+	}
+}
+
+// asks reserves places, and returns how many visits of each stage may be taken.
+func (o *owner) asks() (asks []istage.Ask) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if most := touchesAtOnce - o.touches; most > 0 && o.open("") {
+		o.touches += most
+		asks = append(asks, istage.Ask{Stage: istage.Touch, Most: most})
+	}
+	each := (takenAtOnce - touchesAtOnce) / max(len(o.set.stages), 1)
+	for _, s := range o.set.stages {
+		if o.blocked[s.name] || !o.open(s.name) {
+			continue
+		}
+		o.blocked[s.name] = true // unless there is a place
+		if most := s.places.take(each, func() bool { return o.unblock(s.name) }); most > 0 {
+			delete(o.blocked, s.name)
+			asks = append(asks, istage.Ask{Stage: s.name, Most: most})
+		}
+	}
+	return asks
+}
+
+// open reports whether visits of a stage may begin.
+func (o *owner) open(gate string) bool {
+	end, ok := o.own.Begin(gate)
+	if ok {
+		end()
+	}
+	return ok
+}
+
+// unblock notes that a stage has a place, and reports whether the owner can use it.
+func (o *owner) unblock(stage string) bool {
+	o.mu.Lock()
+	delete(o.blocked, stage)
+	o.mu.Unlock()
+	o.wake()
+	return o.own.Live()
+}
+
+// giveBack gives reserved places back.
+func (o *owner) giveBack(stage string, n int) {
+	if n == 0 {
+		return
+	}
+	if s := o.set.by[stage]; s != nil {
+		s.places.give(n)
+		return
+	}
+	o.mu.Lock()
+	full := o.touches == touchesAtOnce
+	o.touches -= n
+	o.mu.Unlock()
+	if full {
+		o.wake()
+	}
+}
+
+// begin hands taken visits to the chains of their entities.
+func (o *owner) begin(visits []istage.Visit) {
+	all := make([]taken, len(visits))
+	for i, v := range visits {
+		all[i].Visit = v
+	}
+	if o.set.external != nil {
+		o.load(all)
+	}
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	for _, v := range all {
+		c := o.chains[v.ID]
+		if c == nil {
+			c = &chain{o: o, id: v.ID, failures: map[string]failure{}, own: map[string]bool{}}
+			o.chains[v.ID] = c
+			o.running.Go(c.run)
+		}
+		c.waiting = append(c.waiting, v)
+	}
+}
+
+// next returns the next visit of a chain. Without any the chain has ended.
+func (o *owner) next(c *chain) (v taken, ok bool) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	c.runs = nil
+	if len(c.waiting) == 0 {
+		delete(o.chains, c.id)
+		return v, false
+	}
+	v, c.waiting = c.waiting[0], c.waiting[1:]
+	c.runs = &v
+	return v, true
+}
+
+// recount looks for visits that run in Redis though no chain has them: their take's reply was lost, or
+// its request came late. They wait again, uncharged. running is how many ran when no chain was expected
+// to.
+func (o *owner) recount(running int64) {
+	o.mu.Lock()
+	look := o.unknown || running > 0 && len(o.chains) == 0
+	o.unknown = false
+	o.mu.Unlock()
+	if !look {
+		return
+	}
+	runs, err := o.set.calls.Runs(o.calls, o.partition)
+	if err != nil {
+		o.doubt()
+		return
+	}
+	type run struct {
+		stage, id string
+		number    int64
+	}
+	has := map[run]bool{}
+	o.mu.Lock()
+	for _, c := range o.chains {
+		for _, v := range c.waiting {
+			has[run{v.Stage, v.ID, v.Number}] = true
+		}
+		if c.runs != nil {
+			has[run{c.runs.Stage, c.id, c.runs.Number}] = true
+		}
+	}
+	o.mu.Unlock()
+	for _, v := range runs {
+		if !has[run{v.Stage, v.ID, v.Number}] {
+			o.running.Go(func() { o.commit(waitAgain(&v)) })
+		}
+	}
+}
+
+// waitAgain is the End of a visit that waits again as if it had not begun.
+func waitAgain(v *istage.Visit) istage.End {
+	due := istage.At(time.UnixMilli(v.At))
+	return istage.End{ID: v.ID, Number: v.Number, Settle: []istage.Settlement{{Stage: v.Stage, What: istage.Waits, Due: due}}}
+}
+
+// commit commits the end of a visit, again while its outcome is unknown: under one ownership that does no
+// harm. ok is false if the ownership ended before.
+func (o *owner) commit(e istage.End) (ended istage.Ended, ok bool) {
+	retry := outage.New(o.log, "ends of visits", nil)
+	for o.calls.Err() == nil {
+		ended, err := o.set.owners.End(o.calls, o.partition, o.own.Fence(), e)
+		switch {
+		case err == nil:
+			retry.Recovered()
+			if e.Puts() {
+				o.wake()
+			}
+			return ended, true
+		case errors.Is(err, store.ErrFenced):
+			o.over(err)
+			return ended, false
+		}
+		retry.Wait(o.calls, err)
+	}
+	return ended, false
+}
+
+// load loads the entities of visits from the Store of an external set. What it does not load now, each
+// visit will load for itself.
+func (o *owner) load(visits []taken) {
+	if len(visits) == 0 {
+		return
+	}
+	ids := make([]string, len(visits))
+	for i, v := range visits {
+		ids[i] = v.ID
+	}
+	slices.Sort(ids)
+	found, err := o.set.external.load(o.ctx, slices.Compact(ids))
+	if err != nil {
+		return
+	}
+	for i := range visits {
+		v := &visits[i]
+		e, there := found[v.ID]
+		v.missing, v.value, v.Entity.Version = !there, e.value, e.version
+	}
+}

@@ -1,0 +1,43 @@
+package stage
+
+import "sync"
+
+// places bound how many visits of a stage one worker has at once, whichever the partition. Its methods
+// may be called concurrently.
+type places struct {
+	mu      sync.Mutex
+	free    int
+	waiting []func() bool // see take, in the order in which they came
+}
+
+// take takes up to most places. Where there is none, told is called later, once, when there may be one;
+// it reports whether its owner lives, and must not block.
+func (p *places) take(most int, told func() bool) int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	n := min(most, p.free)
+	if p.free -= n; n == 0 {
+		p.waiting = append(p.waiting, told)
+	}
+	return n
+}
+
+// give gives places back.
+func (p *places) give(n int) {
+	p.mu.Lock()
+	p.free += n
+	p.mu.Unlock()
+	for n > 0 {
+		p.mu.Lock()
+		if len(p.waiting) == 0 {
+			p.mu.Unlock()
+			return
+		}
+		told := p.waiting[0]
+		p.waiting = p.waiting[1:]
+		p.mu.Unlock()
+		if told() {
+			n--
+		}
+	}
+}

@@ -1,0 +1,74 @@
+package stage
+
+import (
+	"encoding/json"
+	"errors"
+	"slices"
+	"time"
+
+	"github.com/runnel-go/runnel/internal/retryqueue"
+	istage "github.com/runnel-go/runnel/internal/stage"
+)
+
+var errCrash = errors.New("its worker ended, or lost the partition, while the function ran")
+
+// recover charges a crash to what ran under the ownership before, which an ownership that ends cleanly
+// leaves none of. It must be done before the first take.
+func (o *owner) recover() error {
+	runs, err := o.set.calls.Runs(o.calls, o.partition)
+	if err != nil {
+		return err
+	}
+	for some := range slices.Chunk(runs, takenAtOnce) {
+		stored, err := o.set.calls.Failures(o.calls, o.partition, some)
+		if err != nil {
+			return err
+		}
+		c := &istage.Commit{Partition: o.partition, Fence: o.own.Fence()}
+		for i, v := range some {
+			end, err := o.crashed(&v, stored[i])
+			if err != nil {
+				return err
+			}
+			c.Ends = append(c.Ends, end)
+		}
+		if o.set.calls.Commit(o.calls, c); c.Err != nil {
+			return c.Err
+		}
+	}
+	return nil
+}
+
+// crashed returns the End of a visit that ran when its owner died. The first crash in a row costs no
+// wait. A visit dies of crashes only if it ran alone at the last one: another visit may have ended the
+// worker otherwise.
+func (o *owner) crashed(v *istage.Visit, stored string) (istage.End, error) {
+	var f failure
+	if stored != "" && json.Unmarshal([]byte(stored), &f) != nil {
+		f = failure{}
+	}
+	if f.Dead { // and was revived
+		f = failure{}
+	}
+	crashes := f.Crashes + 1
+	f = f.failed(o.own.Now(), errCrash, retryqueue.ReasonCrash, f.Version)
+	f.Crashes = crashes
+	retry, wait := o.set.retry, new(time.Duration)
+	if s := o.set.by[v.Stage]; s != nil {
+		retry = s.retry
+		f.Dead = f.Attempts >= retry.Max && crashes > lonely
+	}
+	if crashes > 1 {
+		wait = nil
+	}
+	if f.Dead {
+		now, err := o.set.version(o.calls, o.partition, v.ID)
+		if err != nil {
+			return istage.End{}, err
+		}
+		f.Version = now
+		o.set.counted(v.Stage, dead)
+	}
+	o.log.Warn("visit ended its worker", "stage", v.Stage, "entity", v.ID, "attempt", f.Attempts, "dead", f.Dead)
+	return istage.End{ID: v.ID, Number: v.Number, Settle: []istage.Settlement{f.settle(v.Stage, retry, wait)}}, nil
+}
