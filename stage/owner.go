@@ -43,7 +43,7 @@ type owner struct {
 	mu      sync.Mutex
 	chains  map[string]*chain // by ID
 	touches int               // that run
-	blocked map[string]bool   // stages that wait for a place
+	blocked map[string]bool   // stages that wait for a place, and the touch
 	unknown bool              // something may run that is in no chain
 	running sync.WaitGroup    // chains
 
@@ -178,9 +178,12 @@ func (o *owner) take() (next time.Duration, err error) {
 func (o *owner) asks() (asks []istage.Ask) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if most := touchesAtOnce - o.touches; most > 0 && o.open("") {
-		o.touches += most
-		asks = append(asks, istage.Ask{Stage: istage.Touch, Most: most})
+	if o.open("") {
+		most := touchesAtOnce - o.touches
+		if o.blocked[istage.Touch] = most == 0; most > 0 {
+			o.touches += most
+			asks = append(asks, istage.Ask{Stage: istage.Touch, Most: most})
+		}
 	}
 	each := (takenAtOnce - touchesAtOnce) / max(len(o.set.stages), 1)
 	for _, s := range o.set.stages {
@@ -224,10 +227,10 @@ func (o *owner) giveBack(stage string, n int) {
 		return
 	}
 	o.mu.Lock()
-	full := o.touches == touchesAtOnce
 	o.touches -= n
+	blocked := o.blocked[istage.Touch]
 	o.mu.Unlock()
-	if full {
+	if blocked {
 		o.wake()
 	}
 }
