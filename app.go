@@ -29,7 +29,8 @@ type App struct {
 	streams     map[string]streamer
 	processors  []*registration
 	tasks       []*leader.Task
-	started     bool // registration is over
+	kinds       []string // of streams of extensions
+	started     bool     // registration is over
 	closed      bool
 	client      *store.Client  // nil until first use
 	resolved    *Options       // nil until first use
@@ -212,6 +213,13 @@ func (a *App) register(fn func()) {
 	fn()
 }
 
+// isStarted reports whether registration is over.
+func (a *App) isStarted() bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.started
+}
+
 // settings are the app's options after environment and defaults, which are
 // read once.
 func (a *App) settings() (*Options, error) {
@@ -258,6 +266,9 @@ func (a *App) redis() (*store.Client, error) {
 			err = fmt.Errorf("environment variable RUNNEL_REDIS_URL: %w", err)
 		}
 		return nil, err
+	}
+	for _, kind := range a.kinds {
+		client.Uses(kind)
 	}
 	a.client = client
 	return client, nil

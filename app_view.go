@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/runnel-go/runnel/internal/appview"
+	"github.com/runnel-go/runnel/internal/extension"
 	"github.com/runnel-go/runnel/internal/retryqueue"
 	"github.com/runnel-go/runnel/internal/worker"
 )
@@ -19,6 +20,13 @@ func init() {
 			panic(fmt.Sprintf("runnel: %T is no *runnel.App", app))
 		}
 		return a.registry()
+	}
+	extension.Declare = func(stream any, kind string, parts func() []string) {
+		s, ok := stream.(interface{ extended(string, func() []string) })
+		if !ok {
+			panic(fmt.Sprintf("runnel: %T is no *runnel.Stream", stream))
+		}
+		s.extended(kind, parts)
 	}
 }
 

@@ -17,8 +17,10 @@ type declaration struct {
 	opts StreamOptions // as given
 
 	mu        sync.Mutex
-	effective *StreamOptions // after inheritance, nil until first use
-	ensured   appview.Sender // where the metadata was written or checked
+	kind      string          // of an extension, "" for none
+	parts     func() []string // of kind
+	effective *StreamOptions  // after inheritance, nil until first use
+	ensured   appview.Sender  // where the metadata was written or checked
 }
 
 // settings are the stream's options after inheritance, environment and
@@ -37,6 +39,30 @@ func (d *declaration) settings() (*StreamOptions, error) {
 	return d.effective, nil
 }
 
+// extended makes the stream one of an extension; see extension.Declare.
+func (d *declaration) extended(kind string, parts func() []string) {
+	d.app.register(func() {
+		d.mu.Lock()
+		d.kind, d.parts = kind, parts
+		d.mu.Unlock()
+		d.app.kinds = append(d.app.kinds, kind)
+		if d.app.client != nil {
+			d.app.client.Uses(kind)
+		}
+	})
+}
+
+// kindOf returns the stream's kind, and its parts once registration is over.
+func (d *declaration) kindOf() (kind string, parts []string) {
+	d.mu.Lock()
+	kind, ask := d.kind, d.parts
+	d.mu.Unlock()
+	if ask != nil && d.app.isStarted() {
+		parts = ask()
+	}
+	return kind, parts
+}
+
 // meta is the stream's metadata as this process has it.
 func (d *declaration) meta(processors []string) (store.Meta, error) {
 	o, err := d.settings()
@@ -47,9 +73,11 @@ func (d *declaration) meta(processors []string) (store.Meta, error) {
 	if err != nil {
 		return store.Meta{}, err
 	}
+	kind, parts := d.kindOf()
 	return store.Meta{
 		Partitions: o.Partitions, MaxLen: o.MaxLen, Overflow: o.Overflow.String(), DedupWindow: o.DedupWindow.Milliseconds(),
 		Codec: o.Codec.Name(), Partitioner: o.Partitioner.Name, KeyField: o.KeyField, Layout: string(app.KeyLayout), Processors: processors,
+		Kind: kind, Parts: parts,
 	}, nil
 }
 
@@ -78,15 +106,18 @@ func (d *declaration) ensure(ctx context.Context, in appview.Sender, processors 
 }
 
 // sender returns where records of the stream go, after the first call has ensured its
-// metadata there.
+// metadata there. A stream of an extension takes none.
 func (d *declaration) sender(ctx context.Context) (appview.Sender, error) {
 	to, err := d.app.sender()
 	if err != nil {
 		return nil, fmt.Errorf("stream %s: %w", d.name, err)
 	}
 	d.mu.Lock()
-	known := d.ensured == to
+	known, kind := d.ensured == to, d.kind
 	d.mu.Unlock()
+	if kind != "" {
+		return nil, store.Meta{Kind: kind}.CheckSend(d.name)
+	}
 	if known {
 		return to, nil
 	}

@@ -204,7 +204,7 @@ func (c *Client) RemoveStream(ctx context.Context, stream string, opts *RemoveOp
 			return gone, err
 		}
 	}
-	if err := client.DropStream(ctx, stream, state.Partitions); err != nil {
+	if err := client.DropStream(ctx, stream, m); err != nil {
 		return gone, err
 	}
 	gone.Rules, err = forgetRules(ctx, client, rules.Stream(stream))

@@ -37,9 +37,12 @@ func (d *DeadLetters) Replay(ctx context.Context, letters []DeadLetter, opts *Re
 	}
 	to := &destination{stream: d.stream}
 	if opts.To != "" && opts.To != d.stream {
-		if to, err = d.elsewhere(ctx, m, opts.To); err != nil {
-			return nil, err
-		}
+		to, err = d.elsewhere(ctx, m, opts.To)
+	} else if err = m.CheckSend(d.stream); err != nil {
+		err = fmt.Errorf("%w; dead retry gives the events back to their processor alone", err)
+	}
+	if err != nil {
+		return nil, err
 	}
 	done := []Replayed{}
 	for _, letter := range letters {
@@ -70,6 +73,9 @@ type destination struct {
 // Its partitioner is the declared one, or else the one that the metadata names.
 func (d *DeadLetters) elsewhere(ctx context.Context, from store.Meta, to string) (*destination, error) {
 	_, m, err := d.c.meta(ctx, to)
+	if err == nil {
+		err = m.CheckSend(to)
+	}
 	if err != nil {
 		return nil, err
 	}

@@ -90,6 +90,9 @@ func (s *session) target(ctx context.Context, c *cli.Context, name string) (*tar
 	if i < 0 {
 		return nil, usagef(c, "app %s has no stream %q; it has %s", s.app.Name(), name, namesOf(streams))
 	}
+	if err := streams[i].Meta.CheckSend(name); err != nil {
+		return nil, err
+	}
 	if err := s.connect(ctx); err != nil {
 		return nil, err
 	}

@@ -33,6 +33,9 @@ func (s *session) untyped(ctx context.Context, name string) (*target, error) {
 	if !ok {
 		return nil, s.noStream(ctx, name)
 	}
+	if err := meta.CheckSend(name); err != nil {
+		return nil, err
+	}
 	if meta.Codec == codec.Fields.Name() {
 		return nil, fmt.Errorf("stream %s has the codec %q: its entries have a Redis field for each field of a record, which only the app's types define; send with the app's own binary", name, meta.Codec)
 	}

@@ -8,8 +8,19 @@ import (
 	"github.com/runnel-go/runnel/internal/store"
 )
 
+// kinds has the rights to the keys of an extension checked if the metadata has streams of it. What
+// cannot be read, other checks report.
+func (d *doctor) kinds(ctx context.Context) {
+	streams, _ := d.c.Streams(ctx)
+	for _, stream := range streams {
+		m, _, _ := d.c.LoadMeta(ctx, stream)
+		d.c.Uses(m.Kind)
+	}
+}
+
 // rights reports the rights of the role that the user lacks.
 func (d *doctor) rights(ctx context.Context, role keys.Role) error {
+	d.kinds(ctx)
 	missing, worse, err := d.c.Lacking(ctx, role)
 	if err != nil {
 		return err

@@ -126,7 +126,7 @@ func (so *source) measure(ctx context.Context, p *Plan, found []entry) error {
 	pipe := so.rdb.Pipeline()
 	lengths, sizes := make([]*redis.Cmd, len(found)), make([]*redis.IntCmd, len(found))
 	for i, e := range found {
-		if e.kind.Count != "" && e.kind.Count != "-" {
+		if e.kind.Counted() {
 			lengths[i] = pipe.Do(ctx, e.kind.Count, e.key)
 		}
 		sizes[i] = pipe.MemoryUsage(ctx, e.key)

@@ -117,7 +117,7 @@ func TestItRefuses(t *testing.T) {
 		"a leader":        {func() { rdb.Set(ctx, plain.Leader(), "w7/0011-500", 0) }, Options{}, "its tasks are run by worker w7"},
 		"an older leader": {func() { rdb.Set(ctx, plain.OldLeader(), "w6/0011-500", 0) }, Options{}, "its tasks are run by worker w6"},
 		"a name is taken": {func() { rdb.HSet(ctx, tagged.Dead("orders", "removed", 1), "a", "b") }, Options{}, "there is a key __dead:{shop.1}.orders.removed already"},
-		"another version": {func() { rdb.Set(ctx, plain.Meta("orders"), `{"v":2}`, 0) }, Options{}, "it has version 2, this program knows 1"},
+		"another version": {func() { rdb.Set(ctx, plain.Meta("orders"), `{"v":3}`, 0) }, Options{}, "it has version 3, this program knows 1 and 2"},
 		"the same server": {func() {}, Options{Target: server.URL()}, "--to names the redis that has the keys"},
 		"to, too late":    {func() { move(t, rdb, Options{}) }, Options{Target: "redis://127.0.0.1:1"}, "go --back first, then say --to"},
 	} {

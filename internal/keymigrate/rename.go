@@ -88,27 +88,22 @@ func (r *renamer) rename(ctx context.Context) error {
 	return r.sweep(ctx)
 }
 
-// unused are kinds of keys that nothing writes any more.
-var unused = []string{"duerun", "dueatt"}
-
 // partition returns the keys of a partition, but for those of sent IDs.
 func (r *renamer) partition(s *stream, n int) *group {
 	g := &group{}
-	g.add(r.from.Partition(s.name, n), r.to.Partition(s.name, n), leaveLog)
-	a, b := r.from.Delayed(s.name, n), r.to.Delayed(s.name, n)
-	for _, pair := range [][2]string{
-		{a.Due, b.Due}, {a.Versions, b.Versions}, {a.Data, b.Data}, {a.Sequence, b.Sequence},
-	} {
-		g.add(pair[0], pair[1], leaveNothing)
-	}
-	for _, kind := range unused {
-		old := keys.Part{Kind: kind, Names: s.name, Partition: n}
-		g.add(r.from.Name(old), r.to.Name(old), leaveNothing)
+	for _, kind := range keys.Kinds {
+		if kind.ID || kind.What == "" { // no names are known, or it is not moved
+			continue
+		}
+		leaves := leaveNothing
+		if kind.Name == "strm" {
+			leaves = leaveLog
+		}
+		for _, owner := range s.meta.Owners(kind) {
+			g.add(kind.Key(r.from, s.name, owner, "", n), kind.Key(r.to, s.name, owner, "", n), leaves)
+		}
 	}
 	for _, p := range s.meta.Processors {
-		for _, of := range []func(keys.Keys, string, string, int) string{keys.Keys.Ownership, keys.Keys.Parked, keys.Keys.Retry, keys.Keys.Dead} {
-			g.add(of(r.from, s.name, p, n), of(r.to, s.name, p, n), leaveNothing)
-		}
 		g.locks = append(g.locks, r.from.Lock(s.name, p, n))
 	}
 	return g

@@ -74,6 +74,9 @@ var Kinds = []Kind{
 	{Extension: "stage", Name: "visitdead", Per: PerOwner, What: "dead visits", Count: "ZCARD", Probe: "ZCARD", Large: true, Roles: Everyone},
 }
 
+// Counted reports whether Count is a command.
+func (kind Kind) Counted() bool { return kind.Count != "" && kind.Count != "-" }
+
 // KindOf returns the first kind of this name. Kinds of one name differ in Per, Admin and Roles only.
 func KindOf(name string) (Kind, bool) {
 	i := slices.IndexFunc(Kinds, func(k Kind) bool { return k.Name == name })

@@ -3,6 +3,7 @@ package store
 import (
 	"context"
 	"errors"
+	"sync"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -18,6 +19,8 @@ type core struct {
 	keys    keys.Keys
 	metas   metaCache
 	batches redisconn.PerNode[*part, answer] // of all producers
+
+	extensions sync.Map // whose keys the app has, by name
 }
 
 // load returns a value, nil if there is none.

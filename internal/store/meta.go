@@ -20,8 +20,11 @@ import (
 	"github.com/runnel-go/runnel/rebalance"
 )
 
-// MetaVersion is the version of the stored metadata.
-const MetaVersion = 1
+// Versions of the stored metadata. A release that does not know kinds of streams refuses the second.
+const (
+	MetaVersion = 1
+	KindVersion = 2 // of streams with a kind
+)
 
 // Meta is the metadata of a stream. Zero fields in that of a producer or worker are not compared.
 type Meta struct {
@@ -35,6 +38,8 @@ type Meta struct {
 	KeyField    string   `json:"key_field,omitempty"`
 	Layout      string   `json:"layout"` // of the keys; while these are being moved that of no process, see Mark
 	Processors  []string `json:"processors,omitempty"`
+	Kind        string   `json:"kind,omitempty"`  // "" for an ordinary stream
+	Parts       []string `json:"parts,omitempty"` // what its extension has told apart in it, such as the stages of a set
 
 	unknown map[string]json.RawMessage // fields of a newer release, which are kept
 }
@@ -96,6 +101,9 @@ func (e *MetaConflictError) Error() string {
 			return why
 		}
 	}
+	if e.Field == kindSetting {
+		return whyKind(e.Stream, e.Stored, e.Own)
+	}
 	return fmt.Sprintf("stream %s: its metadata says %s %s, this process is set to %s", e.Stream, e.Field, e.Stored, e.Own) + e.remedy()
 }
 
@@ -113,11 +121,11 @@ func (e *MetaConflictError) remedy() string {
 type MetaStore struct{ *core }
 
 // EnsureMeta compares the stored metadata of a stream with m and returns it; the first caller
-// stores m. If partitions, codec, partitioner or layout differ, the error is a *MetaConflictError.
-// Processors are added to the stored ones. A worker, whose m has processors, also sets MaxLen,
+// stores m. If kind, partitions, codec, partitioner or layout differ, the error is a
+// *MetaConflictError. Processors and parts are added to the stored ones. A worker, whose m has processors, also sets MaxLen,
 // Overflow, DedupWindow and KeyField, as does a sender while no processor is registered.
 func (c MetaStore) EnsureMeta(ctx context.Context, stream string, m Meta) (Meta, error) {
-	m.Version, m.Layout = MetaVersion, c.keys.Layout
+	m.Version, m.Layout = m.version(), c.keys.Layout
 	merged, err := c.ensureMeta(ctx, stream, m)
 	if err != nil {
 		return Meta{}, c.metaError(stream, err)
@@ -223,10 +231,13 @@ func mergeMeta(stream string, data []byte, own Meta) (Meta, error) {
 		if own.Partitions < 1 {
 			return Meta{}, errors.New("there is none yet, and the number of partitions is not known")
 		}
-		own.Processors = union(nil, own.Processors)
+		own.Processors, own.Parts = union(nil, own.Processors), union(nil, own.Parts)
 		return own, nil
 	}
 	m, err := parseMeta(data)
+	if err == nil {
+		err = m.checkKind(stream, own)
+	}
 	if err != nil {
 		return Meta{}, err
 	}
@@ -249,7 +260,7 @@ func mergeMeta(stream string, data []byte, own Meta) (Meta, error) {
 	}
 	m.MaxLen, m.Overflow = cmp.Or(first.MaxLen, last.MaxLen), cmp.Or(first.Overflow, last.Overflow)
 	m.DedupWindow, m.KeyField = cmp.Or(first.DedupWindow, last.DedupWindow), cmp.Or(first.KeyField, last.KeyField)
-	m.Processors = union(m.Processors, own.Processors)
+	m.Processors, m.Parts = union(m.Processors, own.Processors), union(m.Parts, own.Parts)
 	return m, nil
 }
 
@@ -272,8 +283,8 @@ func parseMeta(data []byte) (Meta, error) {
 	if version.V == nil {
 		return Meta{}, fmt.Errorf("%w: it has no version", errGarbled)
 	}
-	if *version.V != MetaVersion {
-		return Meta{}, fmt.Errorf("%w: it has version %d, this program knows %d", errAnotherVersion, *version.V, MetaVersion)
+	if *version.V != MetaVersion && *version.V != KindVersion {
+		return Meta{}, fmt.Errorf("%w: it has version %d, this program knows %d and %d", errAnotherVersion, *version.V, MetaVersion, KindVersion)
 	}
 	if err := json.Unmarshal(data, &m); err != nil {
 		return Meta{}, fmt.Errorf("%w: %w", errGarbled, err)

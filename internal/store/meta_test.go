@@ -52,7 +52,7 @@ func TestEnsureMeta(t *testing.T) {
 // A newer release's fields stay where they are, whatever this one changes.
 func TestMetaKeepsUnknownFields(t *testing.T) {
 	both(t, func(t *testing.T, e *env) {
-		const newer = `,"kind":"set","parts":["a","b"],"x":{"y":[1e400,"é"]}}`
+		const newer = `,"tables":["a","b"],"x":{"y":[1e400,"é"]}}`
 		stored := func() string { return e.raw.Get(e.ctx(), e.Keys().Meta("orders")).Val() }
 		try(e.EnsureMeta(e.ctx(), "orders", orders("printer"))).must(t)
 		e.must(e.raw.Set(e.ctx(), e.Keys().Meta("orders"), strings.TrimSuffix(stored(), "}")+newer, 0).Err())
@@ -113,7 +113,7 @@ func conflict(t *testing.T, err error, want MetaConflictError) {
 func TestMetaOfAnotherVersion(t *testing.T) {
 	both(t, func(t *testing.T, e *env) {
 		for value, remedy := range map[string]string{
-			`{"v":2,"partitions":16}`: "it has version 2, this program knows 1: use a release that knows it",
+			`{"v":3,"partitions":16}`: "it has version 3, this program knows 1 and 2: use a release that knows it",
 			`{"partitions":16}`:       "it has no version: delete that key",
 			`{}`:                      "it has no version: delete that key",
 			`no json`:                 "delete that key",
@@ -160,7 +160,7 @@ func TestStreamsThatAreDroppedMeanwhile(t *testing.T) {
 				}
 			})
 			wg.Go(func() {
-				if err := e.DropStream(e.ctx(), "orders", 1); err != nil {
+				if err := e.DropStream(e.ctx(), "orders", Meta{Partitions: 1}); err != nil {
 					t.Error(err)
 				}
 			})

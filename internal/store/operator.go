@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/runnel-go/runnel/internal/keys"
 	"github.com/runnel-go/runnel/internal/redisconn"
 )
 
@@ -72,30 +71,6 @@ func (c Operator) forget(ctx context.Context, p Partition, dead bool, leave stri
 		}
 		return classify(err)
 	}))
-}
-
-// DropStream deletes the partitions of a stream, their delayed events and, last, its metadata.
-// Forget its processors first. It may be repeated.
-func (c Operator) DropStream(ctx context.Context, stream string, partitions int) error {
-	err := c.onEach(ctx, stream, partitions, "delete", func(n int) *redisconn.Call {
-		unlink := []any{"UNLINK"}
-		for _, kind := range keys.Kinds {
-			if kind.Per == keys.PerPartition && kind.Extension == "" && !kind.ID && !kind.Old { // what is sent under an ID expires
-				unlink = append(unlink, kind.Key(c.keys, stream, "", "", n))
-			}
-		}
-		return redisconn.PlainCall(ctx, unlink...)
-	})
-	if err != nil {
-		return err
-	}
-	// In one step, or a stream that is created in between would not be listed.
-	err = unlistScript.Run(ctx, c.Retrying, []string{c.keys.Meta(stream), c.keys.Streams()}, stream).Err()
-	if err != nil {
-		return MetaStore(c).metaError(stream, classify(err))
-	}
-	c.metas.forget(stream)
-	return nil
 }
 
 // onEach runs a command for each partition of a stream until one fails; a missing one does not.

@@ -39,6 +39,23 @@ const (
 	Lasting        // where replicas have to confirm
 )
 
+// Uses makes the rights to what streams of a kind have besides the core's keys belong to those that
+// roles need.
+func (c ACL) Uses(kind string) {
+	if e := (Meta{Kind: kind}).Extension(); e != "" {
+		c.extensions.Store(e, true)
+	}
+}
+
+// uses reports whether the app has keys of this kind.
+func (c ACL) uses(kind keys.Kind) bool {
+	if kind.Extension == "" {
+		return true
+	}
+	_, is := c.extensions.Load(kind.Extension)
+	return is
+}
+
 // wants reports whether a right is needed here.
 func (c ACL) wants(r Right) bool {
 	switch r.When {
@@ -55,7 +72,8 @@ func (c ACL) wants(r Right) bool {
 // nowhere is a partition that no stream has.
 const nowhere = math.MaxInt32
 
-// Rights returns what any role needs, commands before keys. Tests run with users who have no more.
+// Rights returns what any role needs, commands before keys: those of the core, and of extensions that
+// the app uses; see Uses. Tests run with users who have no more.
 func (c ACL) Rights() []Right {
 	return append(c.commands(), c.keyRights()...)
 }
@@ -176,7 +194,7 @@ func (c ACL) keyRights() []Right {
 	k := c.keys
 	var rights []Right
 	for _, kind := range keys.Kinds {
-		if kind.Roles != 0 && kind.Extension == "" {
+		if kind.Roles != 0 && c.uses(kind) {
 			key := kind.Key(k, "doctor", "doctor", "doctor", nowhere)
 			rights = append(rights, keyRight(kind.Roles, "~", k.Pattern(key), "EVAL", "return 1", 1, key))
 		}

@@ -83,6 +83,8 @@ func (c Producer) Append(ctx context.Context, as []Append) []Appended {
 		}
 		switch p.meta, p.out.Err = MetaStore(c).recentMeta(ctx, p.Stream); {
 		case p.out.Err != nil:
+		case p.meta.Kind != "":
+			p.out.Err = p.meta.CheckSend(p.Stream)
 		case p.Due == nil:
 			now = append(now, p)
 		default:

@@ -107,7 +107,10 @@ func (c Producer) makeRoom(ctx context.Context, full []*part) (open, still []*pa
 func (c Producer) withRoom(ctx context.Context, stream string, partition int, try func(size int64) error) error {
 	p := &part{Append: &Append{Stream: stream, Partition: partition}, log: c.keys.Partition(stream, partition), out: &Appended{}, need: 1}
 	var err error
-	if p.meta, err = MetaStore(c).recentMeta(ctx, stream); err != nil {
+	if p.meta, err = MetaStore(c).recentMeta(ctx, stream); err == nil {
+		err = p.meta.CheckSend(stream)
+	}
+	if err != nil {
 		return err
 	}
 	for {

@@ -28,7 +28,7 @@ var floors = [][]string{
 	{"internal/store", "internal/test/model"},
 	{"internal/leader", "internal/inspect", "internal/keymigrate", "internal/prefetch", "internal/retryqueue", "internal/stage"},
 	{"internal/worker"},
-	{"internal/appview"},
+	{"internal/appview", "internal/extension"},
 	{""},
 	{"stage"},
 	{"middleware", "python", "runneltest", "internal/families"},
