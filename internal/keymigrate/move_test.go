@@ -2,6 +2,7 @@ package keymigrate
 
 import (
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 
@@ -48,6 +49,33 @@ func TestThereAndBack(t *testing.T) {
 }
 
 // Processes with old settings are refused, those with new ones are not.
+// A plan says how much there is of what an extension has, and a partition of its stream moves whole.
+func TestKeysOfExtensionsMoveWithTheirPartition(t *testing.T) {
+	rdb := redistest.Start(t).Client(t)
+	scene(t, rdb)
+	m := mover(t, rdb, Options{})
+	plan, err := m.Plan(t.Context())
+	must(t, err)
+	got := map[string]int64{}
+	for _, c := range plan.Kinds {
+		got[c.Kind] = c.Items
+	}
+	for what, want := range map[string]int64{"entities": 2, "visits": 5, "failed visits": 2, "dead visits": 2} {
+		if got[what] != want {
+			t.Errorf("%d %s, want %d", got[what], what, want)
+		}
+	}
+	set := slices.IndexFunc(m.st.streams, func(s stream) bool { return s.name == "listings" })
+	together := m.renamer().partition(&m.st.streams[set], 0).names
+	for _, kind := range keys.Kinds {
+		for _, part := range []string{"close", "price"} {
+			if key := kind.Key(plain, "listings", part, "", 0); kind.Extension != "" && !slices.Contains(together, key) {
+				t.Errorf("%s does not move with its partition", key)
+			}
+		}
+	}
+}
+
 func TestOldSettingsAreRefused(t *testing.T) {
 	server := redistest.Start(t)
 	rdb := server.Client(t)

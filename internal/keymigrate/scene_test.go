@@ -32,7 +32,10 @@ func scene(t *testing.T, rdb redis.UniversalClient) {
 		_, err := c.EnsureMeta(ctx, stream, store.Meta{Partitions: partitions, MaxLen: 100, Codec: "json", Partitioner: "xxh64", KeyField: "k", DedupWindow: 60000, Processors: []string{"printer", "mailer"}})
 		must(t, err)
 	}
+	_, err := c.EnsureMeta(ctx, "listings", store.Meta{Partitions: 1, Codec: "json", Partitioner: "xxh64", Processors: []string{"stages"}, Kind: "set", Parts: []string{"close", "price"}})
+	must(t, err)
 	pipe := rdb.Pipeline()
+	sceneOfSet(ctx, pipe)
 	for n := range 2 { // partition 2 never had an event
 		log := plain.Partition("orders", n)
 		for i := range 5 {
@@ -74,8 +77,25 @@ func scene(t *testing.T, rdb redis.UniversalClient) {
 		pipe.Set(ctx, other.Once("orders", 0, "x:shop.orders.1"), "1-1", time.Hour)
 	}
 	pipe.Set(ctx, "unrelated", "1", 0)
-	_, err := pipe.Exec(ctx)
+	_, err = pipe.Exec(ctx)
 	must(t, err)
+}
+
+// sceneOfSet fills every kind of keys that an extension has.
+func sceneOfSet(ctx context.Context, pipe redis.Pipeliner) {
+	for _, kind := range keys.Kinds {
+		for _, part := range []string{"close", "price"} {
+			switch key := kind.Key(plain, "listings", part, "", 0); {
+			case kind.Extension == "":
+			case kind.Count == "HLEN":
+				pipe.HSet(ctx, key, "42", "1 0 x", "43", "2 0 y")
+			case kind.Count == "ZCARD":
+				pipe.ZAdd(ctx, key, redis.Z{Member: "42", Score: 5e12})
+			default:
+				pipe.Set(ctx, key, 2, 0)
+			}
+		}
+	}
 }
 
 func must(t *testing.T, err error) {
