@@ -145,6 +145,7 @@ type Stream struct {
 	KeyField    string // JSON field of the key, "" for none
 	Layout      string // how its keys are named
 	Processors  []string
+	Kind        string // "set", "schedule", "bus" or "topic", whose extension sends to it; "" for an ordinary stream
 }
 
 // Streams returns the streams of the app, by name.
@@ -177,7 +178,7 @@ func (c *Client) Stream(ctx context.Context, name string) (Stream, error) {
 }
 
 func streamOf(name string, m store.Meta) Stream {
-	return Stream{name, m.Partitions, m.MaxLen, m.Codec, m.Partitioner, m.KeyField, m.Layout, append([]string{}, m.Processors...)}
+	return Stream{name, m.Partitions, m.MaxLen, m.Codec, m.Partitioner, m.KeyField, m.Layout, append([]string{}, m.Processors...), m.Kind}
 }
 
 // occupied returns the partitions that are not empty, and the unreadable ones, whose later read

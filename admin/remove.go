@@ -179,10 +179,18 @@ type RemovedStream struct {
 	Processors []string `json:"processors"`
 	Dead       int64    `json:"dead"`  // dead letters of these
 	Rules      int      `json:"rules"` // pauses and blocks of it and of its processors
+
+	Extents []Extent `json:"extents,omitempty"` // what an extension has stored with it
 }
 
-// RemoveStream deletes a stream with its events, its delayed events, its processors and their dead
-// letters. It returns an error while the stream has a reader.
+// An Extent is how much of something there is.
+type Extent struct {
+	What  string `json:"what"` // "entities"
+	Count int64  `json:"count"`
+}
+
+// RemoveStream deletes a stream with its events, its delayed events, its processors, their dead
+// letters, and what an extension has stored with it, such as the entities of a set. It returns an error while the stream has a reader.
 func (c *Client) RemoveStream(ctx context.Context, stream string, opts *RemoveOptions) (RemovedStream, error) {
 	gone := RemovedStream{Stream: stream, Processors: []string{}}
 	client, m, err := c.meta(ctx, stream)
@@ -214,6 +222,13 @@ func (c *Client) RemoveStream(ctx context.Context, stream string, opts *RemoveOp
 // fill lists what is removed with a stream, or returns an error if the stream has a reader.
 func (gone *RemovedStream) fill(ctx context.Context, client *store.Client, state *inspect.StreamState, m store.Meta) error {
 	gone.Delayed = state.Delayed
+	extents, err := client.Extents(ctx, gone.Stream, m)
+	if err != nil {
+		return err
+	}
+	for _, e := range extents {
+		gone.Extents = append(gone.Extents, Extent(e))
+	}
 	logs, err := inspect.Logs(ctx, client, gone.Stream, state.Partitions)
 	if err != nil {
 		return err

@@ -12,9 +12,9 @@ type Status struct {
 	App        string
 	Redis      string // its address
 	At         time.Time
-	Leader     string // worker that runs leader-only tasks, "" for none
-	Processors []ProcessorStatus
-	Findings   []string // the findings of the command check, without any limits
+	Leader     string            // worker that runs leader-only tasks, "" for none
+	Processors []ProcessorStatus // without those of internal streams, such as sets
+	Findings   []string          // the findings of the command check, without any limits
 }
 
 // A ProcessorStatus is the state of a processor, all partitions together.
@@ -51,6 +51,7 @@ func (c *Client) Status(ctx context.Context) (*Status, error) {
 	if err != nil {
 		return nil, err
 	}
+	app.HideInternal()
 	s := &Status{App: app.App, Redis: app.Redis, At: app.At, Leader: app.Leader}
 	for _, f := range findings {
 		s.Findings = append(s.Findings, f.Text)

@@ -128,7 +128,7 @@ func (p *program) names(ctx context.Context, usage string, typed []string) (foun
 	var out bytes.Buffer
 	var streams []listedStream
 	lister := newProgram(p.app, strings.NewReader(""), &out, io.Discard)
-	if lister.main(ctx, append([]string{"stream", "ls", "--output", "json"}, more...)) != 0 || json.Unmarshal(out.Bytes(), &streams) != nil {
+	if lister.main(ctx, append([]string{"stream", "ls", "--all", "--output", "json"}, more...)) != 0 || json.Unmarshal(out.Bytes(), &streams) != nil {
 		return nil
 	}
 	for _, st := range streams {

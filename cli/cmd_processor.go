@@ -14,7 +14,7 @@ import (
 )
 
 func processorCommand(p *program) *cli.Command {
-	ls := p.command("ls [STREAM]", "list processors: members, owned partitions, lag, what is parked, dead or quarantined", nil, connected(runProcessorLs),
+	ls := p.command("ls [STREAM]", "list processors: members, owned partitions, lag, what is parked, dead or quarantined", []cli.Flag{internalFlag()}, connected(runProcessorLs),
 		"PROG processor ls",
 		"PROG processor ls orders --output json")
 	info := p.command("info STREAM/PROCESSOR", "show a processor with its members and all about its partitions", nil, connected(runProcessorInfo),
@@ -39,10 +39,13 @@ type listedProcessor struct {
 	Totals     inspect.Totals `json:"totals"`
 }
 
-func runProcessorLs(ctx context.Context, s *session, _ *cli.Context) error {
+func runProcessorLs(ctx context.Context, s *session, c *cli.Context) error {
 	state, err := s.look(ctx, 0)
 	if err != nil {
 		return err
+	}
+	if s.stream == "" && !c.Bool(flagAll) {
+		state.HideInternal()
 	}
 	list := []listedProcessor{}
 	for _, p := range processorsOf(state) {

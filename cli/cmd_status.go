@@ -22,6 +22,7 @@ const (
 
 func statusCommand(p *program) *cli.Command {
 	return p.command("status [STREAM[/PROCESSOR]]", "show how the app does, in ten lines; of a stream or a processor all: workers, owners, lag, what is parked, dead or held, and why", []cli.Flag{
+		internalFlag(),
 		boolFlag(flagWatch, "show it again and again, until interrupted"),
 		&cli.DurationFlag{Name: flagEvery, Value: 2 * time.Second, Usage: "with --watch: how often, as a `DURATION`"},
 	}, runStatus,
@@ -43,13 +44,13 @@ func runStatus(ctx context.Context, s *session, c *cli.Context) error {
 		return err
 	}
 	if !c.Bool(flagWatch) {
-		return showStatus(ctx, s)
+		return showStatus(ctx, s, c.Bool(flagAll))
 	}
 	for {
 		if !s.out.json && isTerminal(s.out.w) {
 			fmt.Fprint(raw(s.out.w), "\x1b[H\x1b[2J\x1b[3J") // home, and an empty screen
 		}
-		err := showStatus(ctx, s)
+		err := showStatus(ctx, s, c.Bool(flagAll))
 		if ctx.Err() != nil {
 			return nil
 		}
@@ -73,14 +74,18 @@ func everyOf(c *cli.Context) (time.Duration, error) {
 	return every, nil
 }
 
-// showStatus writes the state of what the argument names: an app, a stream or a processor.
-func showStatus(ctx context.Context, s *session) error {
+// showStatus writes the state of what the argument names: an app, a stream or a processor. Of an app
+// it leaves out internal streams unless all is set.
+func showStatus(ctx context.Context, s *session, all bool) error {
 	state, err := s.look(ctx, 0)
 	if err != nil {
 		return err
 	}
 	if s.stream == "" && !s.out.wide && !s.out.json {
-		return s.out.table(state, briefOf(ctx, s.client, state).write)
+		return s.out.table(state, briefOf(ctx, s.client, state, all).write)
+	}
+	if s.stream == "" && !all {
+		state.HideInternal()
 	}
 	return s.out.table(state, func(t table) { writeStatus(t, state, s.out.wide, time.Now()) })
 }

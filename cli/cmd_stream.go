@@ -9,11 +9,12 @@ import (
 
 	"github.com/runnel-go/runnel/admin"
 	"github.com/runnel-go/runnel/internal/inspect"
+	"github.com/runnel-go/runnel/internal/store"
 	"github.com/runnel-go/runnel/internal/words"
 )
 
 func streamCommand(p *program) *cli.Command {
-	ls := p.command("ls", "list streams: partitions, length, delayed events, processors", nil, connected(runStreamLs),
+	ls := p.command("ls", "list streams: partitions, length, delayed events, processors", []cli.Flag{internalFlag()}, connected(runStreamLs),
 		"PROG stream ls",
 		"PROG stream ls --output json")
 	info := p.command("info STREAM", "show how a stream is declared, and how long each of its partitions is", nil, connected(runStreamInfo),
@@ -34,6 +35,7 @@ type listedStream struct {
 	Partitioner string             `json:"partitioner"`
 	KeyField    string             `json:"key_field"`
 	Layout      string             `json:"layout"`
+	Kind        string             `json:"kind,omitempty"`
 	Length      int64              `json:"length"` // entries of all partitions
 	Delayed     int64              `json:"delayed"`
 	Processors  []string           `json:"processors"`
@@ -50,7 +52,7 @@ func listStream(ctx context.Context, s *session, name string, logs bool) (*liste
 	}
 	l := &listedStream{
 		Stream: name, Partitions: m.Partitions, Size: m.MaxLen, Codec: m.Codec, Partitioner: m.Partitioner,
-		KeyField: m.KeyField, Layout: m.Layout, Processors: append([]string{}, m.Processors...),
+		KeyField: m.KeyField, Layout: m.Layout, Kind: m.Kind, Processors: append([]string{}, m.Processors...),
 	}
 	all, err := inspect.Logs(ctx, s.client, name, m.Partitions)
 	if err != nil {
@@ -67,7 +69,7 @@ func listStream(ctx context.Context, s *session, name string, logs bool) (*liste
 	return l, err
 }
 
-func runStreamLs(ctx context.Context, s *session, _ *cli.Context) error {
+func runStreamLs(ctx context.Context, s *session, c *cli.Context) error {
 	names, err := s.client.Streams(ctx)
 	if err != nil {
 		return err
@@ -78,14 +80,14 @@ func runStreamLs(ctx context.Context, s *session, _ *cli.Context) error {
 		switch {
 		case err != nil:
 			return err
-		case l != nil: // not deleted meanwhile
+		case l != nil && (c.Bool(flagAll) || !store.InternalKind(l.Kind)): // not deleted meanwhile
 			list = append(list, l)
 		}
 	}
 	return s.out.table(list, func(t table) {
-		fmt.Fprintln(t, "STREAM\tPARTITIONS\tSIZE\tLENGTH\tDELAYED\tCODEC\tPARTITIONER\tPROCESSORS")
+		fmt.Fprintln(t, "STREAM\tKIND\tPARTITIONS\tSIZE\tLENGTH\tDELAYED\tCODEC\tPARTITIONER\tPROCESSORS")
 		for _, l := range list {
-			t.row(l.Stream, l.Partitions, l.Size, l.Length, l.Delayed, l.Codec, l.Partitioner, words.Dash(strings.Join(l.Processors, ", ")))
+			t.row(l.Stream, words.Dash(l.Kind), l.Partitions, l.Size, l.Length, l.Delayed, l.Codec, l.Partitioner, words.Dash(strings.Join(l.Processors, ", ")))
 		}
 	})
 }
@@ -103,6 +105,9 @@ func runStreamInfo(ctx context.Context, s *session, _ *cli.Context) error {
 
 func (l *listedStream) write(t table) {
 	t.linef("stream %s: %d partitions, size %d, codec %s, partitioner %s, key field %s, keys %s", l.Stream, l.Partitions, l.Size, l.Codec, l.Partitioner, words.Dash(l.KeyField), l.Layout)
+	if l.Kind != "" {
+		t.linef("it is %s", store.CalledKind(l.Kind))
+	}
 	t.linef("processors: %s\n", words.Dash(strings.Join(l.Processors, ", ")))
 	fmt.Fprintln(t, "PARTITION\tLENGTH\tFULL\tDELAYED\tFIRST\tEND\tSPAN\tKEY")
 	for _, p := range l.Logs {
@@ -137,14 +142,23 @@ func runStreamRm(ctx context.Context, s *session, c *cli.Context) error {
 		return err
 	}
 	parts := func() []any {
-		return []any{s.stream, words.Plural(gone.Entries, "entry"), words.Plural(gone.Delayed, "delayed event"), words.Plural(len(gone.Processors), "processor"), words.Plural(gone.Dead, "dead letter")}
+		return []any{s.stream, words.Plural(gone.Entries, "entry"), words.Plural(gone.Delayed, "delayed event"), words.Plural(len(gone.Processors), "processor"), words.Plural(gone.Dead, "dead letter"), extentsText(gone.Extents)}
 	}
-	if err := s.confirm(c, "Delete stream %s for good, with %s, %s, %s and %s?", parts()...); err != nil {
+	if err := s.confirm(c, "Delete stream %s for good, with %s, %s, %s and %s%s?", parts()...); err != nil {
 		return err
 	}
 	if gone, err = s.admin.RemoveStream(ctx, s.stream, nil); err != nil {
 		return rulesLeft(s, err)
 	}
 	s.far.done()
-	return s.out.line(gone, "stream %s removed; %s, %s, %s, %s%s", append(parts(), alsoRules(gone.Rules))...)
+	return s.out.line(gone, "stream %s removed; %s, %s, %s, %s%s%s", append(parts(), alsoRules(gone.Rules))...)
+}
+
+// extentsText is what an extension has stored with a stream, "" for nothing.
+func extentsText(extents []admin.Extent) string {
+	var text strings.Builder
+	for _, e := range extents {
+		fmt.Fprintf(&text, ", %s: %d", e.What, e.Count)
+	}
+	return text.String()
 }

@@ -27,6 +27,7 @@ const (
 func topCommand(p *program) *cli.Command {
 	return p.command("top [STREAM[/PROCESSOR]]", "watch processors, partitions and members live, with rates and lag; pause and resume them", []cli.Flag{
 		&cli.DurationFlag{Name: flagEvery, Value: 2 * time.Second, Usage: "how often to look, as a `DURATION`"},
+		internalFlag(),
 		boolFlag(flagReadOnly, "only watch: refuse to pause and resume"),
 	}, runTop,
 		"PROG top",
@@ -43,7 +44,7 @@ func runTop(ctx context.Context, s *session, c *cli.Context) error {
 	if err := s.connect(ctx); err != nil {
 		return err
 	}
-	watch := inspect.NewWatch(s.client, s.stream, topCount)
+	watch := inspect.NewWatch(s.client, s.stream, c.Bool(flagAll), topCount)
 	sample, err := watch.Look(ctx)
 	if err != nil {
 		return err

@@ -49,6 +49,11 @@ func checkLimit(c *cli.Context) error {
 	return nil
 }
 
+// internalFlag is --all of lists.
+func internalFlag() cli.Flag {
+	return boolFlag(flagAll, "also streams that only their extension understands, such as sets")
+}
+
 func dryRunFlag() cli.Flag {
 	return boolFlag(flagDryRun, "list what it would be about, and change nothing")
 }

@@ -33,7 +33,8 @@ type briefFinding struct {
 	more int
 }
 
-func briefOf(ctx context.Context, c *store.Client, app *inspect.AppState) brief {
+// briefOf looks for findings in all streams, and leaves out internal ones then, unless all is set.
+func briefOf(ctx context.Context, c *store.Client, app *inspect.AppState, all bool) brief {
 	b := brief{app: app}
 	found, err := inspect.Check(ctx, c, app, inspect.Limits{})
 	if err != nil { // takes the place of all findings
@@ -50,6 +51,9 @@ func briefOf(ctx context.Context, c *store.Client, app *inspect.AppState) brief 
 		} else {
 			b.findings = append(b.findings, briefFinding{f, 0})
 		}
+	}
+	if !all {
+		app.HideInternal()
 	}
 	b.processors = processorsOf(app)
 	slices.SortStableFunc(b.processors, func(p, o *inspect.ProcessorState) int {
@@ -74,7 +78,7 @@ func (b brief) write(t table) {
 	}
 	t.linef("app %s at %s: %s, %s, %s, leader %s", b.app.App, b.app.Redis, words.Plural(len(b.app.Streams), "stream"),
 		words.Plural(len(b.processors), "processor"), words.Plural(len(workers), "worker"), words.Dash(b.app.Leader))
-	if len(b.app.Streams)+len(b.app.Unreadable) == 0 {
+	if len(b.app.Streams)+len(b.app.Unreadable)+len(b.findings) == 0 {
 		t.linef("a stream is there once its app has sent to it or run a worker")
 		return
 	}

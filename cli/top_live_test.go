@@ -38,7 +38,7 @@ func (s *shop) live(url string) *topScreen {
 	in, keys := io.Pipe()
 	ts := &topScreen{keys: keys, end: make(chan error, 1)}
 	session := &session{program: newProgram(nil, in, &ts.out, &ts.err), client: client, admin: admin.New(app)}
-	watch := inspect.NewWatch(client, "", topCount)
+	watch := inspect.NewWatch(client, "", false, topCount)
 	m := newTopModel(100*time.Millisecond, "ada", false)
 	sample, err := watch.Look(s.t.Context())
 	if err != nil {
@@ -168,7 +168,7 @@ func TestTopOutlivesRedis(t *testing.T) {
 	msgs, ended := make(chan tea.Msg), make(chan struct{})
 	go func() {
 		defer close(ended)
-		watchOn(ctx, inspect.NewWatch(client, "", 0), 10*time.Millisecond, nil, func(msg tea.Msg) { msgs <- msg })
+		watchOn(ctx, inspect.NewWatch(client, "", false, 0), 10*time.Millisecond, nil, func(msg tea.Msg) { msgs <- msg })
 	}()
 	next := func(what string, good bool) {
 		t.Helper()

@@ -25,7 +25,7 @@ func (d *dashboard) look(ctx context.Context) (*inspect.Sample, error) {
 		if err != nil {
 			return nil, err
 		}
-		d.watch = inspect.NewWatch(c, "", d.opts.CountAtMost)
+		d.watch = inspect.NewWatch(c, "", false, d.opts.CountAtMost)
 	}
 	return d.watch.Look(ctx)
 }

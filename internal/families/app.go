@@ -8,6 +8,7 @@ import (
 
 	"github.com/runnel-go/runnel/internal/appview"
 	"github.com/runnel-go/runnel/internal/inspect"
+	"github.com/runnel-go/runnel/internal/store"
 )
 
 const (
@@ -41,16 +42,25 @@ func (a *appSource) Gather(add func(Sample)) {
 	}
 	g.one(appEvicts, oneIf(evicting(state.Evictions)))
 	var streams []*inspect.StreamState
-	var processors []*inspect.ProcessorState
+	var processors, public []*inspect.ProcessorState
 	for i := range state.Streams {
 		s := &state.Streams[i]
-		streams = append(streams, s)
+		internal := store.InternalKind(s.Kind)
+		if !internal {
+			streams = append(streams, s)
+		}
 		for j := range s.Processors {
 			processors = append(processors, &s.Processors[j])
+			if !internal {
+				public = append(public, &s.Processors[j])
+			}
 		}
 	}
 	rows(g, appStreamRows, streams, func(s *inspect.StreamState) []string { return []string{s.Stream} })
-	rows(g, appProcessorRows, processors, func(p *inspect.ProcessorState) []string { return []string{p.Processor, p.Stream} })
+	labels := func(p *inspect.ProcessorState) []string { return []string{p.Processor, p.Stream} }
+	rows(g, appOwnerRows, processors, labels)
+	rows(g, appLagRows, public, labels)
+	rows(g, appStoredRows, processors, labels)
 }
 
 func evicting(all []inspect.EvictionState) bool {
@@ -91,14 +101,21 @@ var appStreamRows = []row[*inspect.StreamState]{
 	{gauge("app_delayed_events", "Events of the stream that wait for their time.", ofStream...), func(s *inspect.StreamState) float64 { return float64(s.Delayed) }},
 }
 
-var appProcessorRows = []row[*inspect.ProcessorState]{
+var appOwnerRows = []row[*inspect.ProcessorState]{
 	{processorGauge("app_members", "Members of the processor that have a heartbeat."), func(p *inspect.ProcessorState) float64 { return float64(p.Working()) }},
 	{processorGauge("app_partitions", "Partitions of the stream."), func(p *inspect.ProcessorState) float64 { return float64(len(p.Partitions)) }},
 	{processorGauge("app_owned_partitions", "Partitions that a worker owns."), func(p *inspect.ProcessorState) float64 { return float64(p.Totals.Owned) }},
+}
+
+// appLagRows say nothing about internal streams.
+var appLagRows = []row[*inspect.ProcessorState]{
 	{processorGauge("app_lag_events", "Events appended and not yet acked, in all partitions."), func(p *inspect.ProcessorState) float64 { return float64(p.Totals.Lag) }},
 	{processorGauge("app_lag_at_least", "1 if the lag is larger than runnel_app_lag_events, because it was not counted further."), func(p *inspect.ProcessorState) float64 { return oneIf(p.Totals.LagMore) }},
 	{processorGauge("app_oldest_event_age_seconds", "Age of the oldest event that is not acked, in all partitions; 0 without one."), func(p *inspect.ProcessorState) float64 { return float64(p.Totals.Age) / 1e3 }},
 	{processorGauge("app_pending_events", "Events delivered and not yet acked, in all partitions."), func(p *inspect.ProcessorState) float64 { return float64(p.Totals.Pending) }},
+}
+
+var appStoredRows = []row[*inspect.ProcessorState]{
 	{processorGauge("app_parked_events", "Parked events, in all partitions."), func(p *inspect.ProcessorState) float64 { return float64(p.Totals.Parked) }},
 	{processorGauge("app_dead_letters", "Dead letters, in all partitions."), func(p *inspect.ProcessorState) float64 { return float64(p.Totals.Dead) }},
 	{processorGauge("app_quarantined_partitions", "Partitions that a failure has stopped."), func(p *inspect.ProcessorState) float64 { return float64(p.Totals.Quarantined) }},

@@ -8,6 +8,7 @@ import (
 
 	"github.com/runnel-go/runnel/internal/appview"
 	"github.com/runnel-go/runnel/internal/inspect"
+	"github.com/runnel-go/runnel/internal/store"
 	"github.com/runnel-go/runnel/internal/worker"
 )
 
@@ -33,11 +34,13 @@ func (*workerSource) Families() []*Family { return chosen(false) }
 
 func (w *workerSource) Gather(add func(Sample)) {
 	g := gathering{w.app.App, add}
+	internal := map[string]bool{} // streams
 	if streams, err := w.app.Streams(); err == nil {
 		rows(g, sendCounters, streams, func(s *appview.Stream) []string { return []string{s.Name} })
 		for _, s := range streams {
 			g.one(sendFailures, load(&s.Sent.Refused), "refused", s.Name)
 			g.one(sendFailures, load(&s.Sent.Unknown), "unknown", s.Name)
+			internal[s.Name] = store.InternalKind(s.Meta.Kind)
 		}
 	}
 	s := w.app.Stats()
@@ -53,10 +56,7 @@ func (w *workerSource) Gather(add func(Sample)) {
 	looks, err := w.looks.owned(ctx, s.Processors)
 	g.one(redisUp, oneIf(err == nil))
 	if err == nil {
-		rows(g, totalGauges, looks, func(l *look) []string { return []string{l.processor, l.stream} })
-		rows(g, partitionGauges, w.shown(looks), func(p ownedPartition) []string {
-			return []string{strconv.Itoa(p.Partition), p.look.processor, p.look.stream}
-		})
+		g.partitions(looks, w.series, func(l *look) bool { return internal[l.stream] })
 	}
 	if client, err := w.app.Client(); err == nil {
 		if all, err := inspect.Evictions(ctx, client); err == nil {
@@ -84,6 +84,19 @@ func (g gathering) processors(s *worker.Stats) {
 	}
 }
 
+// partitions gathers what is stored of the owned partitions; for internal streams not their lag.
+func (g gathering) partitions(looks []*look, series int, internal func(*look) bool) {
+	public := slices.DeleteFunc(slices.Clone(looks), internal)
+	ofLook := func(l *look) []string { return []string{l.processor, l.stream} }
+	rows(g, lagGauges, public, ofLook)
+	rows(g, totalGauges, looks, ofLook)
+	ofPartition := func(p ownedPartition) []string {
+		return []string{strconv.Itoa(p.Partition), p.look.processor, p.look.stream}
+	}
+	rows(g, partitionLagGauges, shown(public, series), ofPartition)
+	rows(g, partitionGauges, shown(looks, series), ofPartition)
+}
+
 type ownedPartition struct {
 	look *look
 	*inspect.PartitionState
@@ -91,13 +104,13 @@ type ownedPartition struct {
 
 // shown returns the partitions with series of their own, without the unreadable ones, which the
 // totals count as unknown.
-func (w *workerSource) shown(looks []*look) (shown []ownedPartition) {
+func shown(looks []*look, series int) (out []ownedPartition) {
 	for _, l := range looks {
-		for i := range l.partitions[:min(len(l.partitions), max(w.series, 0))] {
+		for i := range l.partitions[:min(len(l.partitions), max(series, 0))] {
 			if p := &l.partitions[i]; p.Err == "" {
-				shown = append(shown, ownedPartition{l, p})
+				out = append(out, ownedPartition{l, p})
 			}
 		}
 	}
-	return shown
+	return out
 }

@@ -79,12 +79,16 @@ var (
 	delaySeconds   = define(Histogram, "event_delay_seconds", "How old the processed events were, by Redis' clock, when they were done.", ofProcessor...)
 )
 
-// totalGauges are sums over the partitions of a processor that this worker owns.
-var totalGauges = []row[*look]{
+// Sums over the partitions of a processor that this worker owns. Those of lag say nothing about
+// internal streams.
+var lagGauges = []row[*look]{
 	{processorGauge("lag_events", "Events appended and not yet acked, in the partitions that this worker owns."), func(l *look) float64 { return float64(l.totals.Lag) }},
 	{processorGauge("lag_at_least", "1 if the lag is larger than runnel_lag_events says, because counting stopped at a limit."), func(l *look) float64 { return oneIf(l.totals.LagMore) }},
 	{processorGauge("oldest_event_age_seconds", "Age of the oldest event that is not acked, in the partitions that this worker owns; 0 without one."), func(l *look) float64 { return float64(l.totals.Age) / 1e3 }},
 	{processorGauge("pending_events", "Events delivered and not yet acked, in the partitions that this worker owns."), func(l *look) float64 { return float64(l.totals.Pending) }},
+}
+
+var totalGauges = []row[*look]{
 	{processorGauge("stored_parked_events", "Parked events in the partitions that this worker owns."), func(l *look) float64 { return float64(l.totals.Parked) }},
 	{processorGauge("stored_dead_letters", "Dead letters in the partitions that this worker owns."), func(l *look) float64 { return float64(l.totals.Dead) }},
 	{processorGauge("stored_delayed_events", "Events that wait for their time, in the partitions that this worker owns."), func(l *look) float64 { return float64(l.totals.Delayed) }},
@@ -92,10 +96,13 @@ var totalGauges = []row[*look]{
 	{processorGauge("unknown_partitions", "Partitions that this worker owns and that could not be looked at."), func(l *look) float64 { return float64(l.totals.Unknown) }},
 }
 
-var partitionGauges = []row[ownedPartition]{
+var partitionLagGauges = []row[ownedPartition]{
 	{partitionGauge("partition_lag_events", "Events appended and not yet acked."), func(p ownedPartition) float64 { return float64(p.Lag) }},
 	{partitionGauge("partition_lag_at_least", "1 if the lag is larger than it is said to be, because counting stopped at a limit."), func(p ownedPartition) float64 { return oneIf(p.LagMore) }},
 	{partitionGauge("partition_oldest_event_age_seconds", "Age of the oldest event that is not acked; 0 without one."), func(p ownedPartition) float64 { return float64(p.Age) / 1e3 }},
+}
+
+var partitionGauges = []row[ownedPartition]{
 	{partitionGauge("partition_length_entries", "Entries in Redis, acked ones too."), func(p ownedPartition) float64 { return float64(p.Length) }},
 	{partitionGauge("partition_epoch", "Number of the partition's ownership."), func(p ownedPartition) float64 { return float64(p.Epoch) }},
 }

@@ -191,7 +191,7 @@ func (l *look) stream(ctx context.Context, stream string) (*StreamState, error) 
 	}
 	s := &StreamState{
 		Stream: stream, Partitions: m.Partitions, Size: m.MaxLen, Codec: m.Codec,
-		Partitioner: m.Partitioner, KeyField: m.KeyField, Layout: m.Layout, Processors: []ProcessorState{},
+		Partitioner: m.Partitioner, KeyField: m.KeyField, Layout: m.Layout, Kind: m.Kind, Processors: []ProcessorState{},
 	}
 	seen, err := Places(ctx, l.c, allPlaces(l.c, stream, m), l.count)
 	if err != nil {

@@ -1,6 +1,11 @@
 package inspect
 
-import "time"
+import (
+	"slices"
+	"time"
+
+	"github.com/runnel-go/runnel/internal/store"
+)
 
 // An AppState is an app as Redis knows it.
 type AppState struct {
@@ -30,10 +35,17 @@ type StreamState struct {
 	Partitioner string           `json:"partitioner"`
 	KeyField    string           `json:"key_field"`
 	Layout      string           `json:"layout"`
-	Delayed     int64            `json:"delayed"`  // events that wait for their time
-	Length      int64            `json:"length"`   // entries in Redis
-	Appended    int64            `json:"appended"` // entries ever appended; -1: unknown, with an embedded Redis
+	Kind        string           `json:"kind,omitempty"` // "" for an ordinary stream; see store.Meta
+	Delayed     int64            `json:"delayed"`        // events that wait for their time
+	Length      int64            `json:"length"`         // entries in Redis
+	Appended    int64            `json:"appended"`       // entries ever appended; -1: unknown, with an embedded Redis
 	Processors  []ProcessorState `json:"processors"`
+}
+
+// HideInternal removes the streams that only an extension understands, as lists do. Their findings and
+// rules stay.
+func (a *AppState) HideInternal() {
+	a.Streams = slices.DeleteFunc(a.Streams, func(s StreamState) bool { return store.InternalKind(s.Kind) })
 }
 
 // A ProcessorState is a processor, its members and their partitions.

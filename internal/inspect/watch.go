@@ -12,6 +12,7 @@ import (
 type Watch struct {
 	c      *store.Client
 	only   string
+	all    bool
 	count  int64
 	likely []string // keys that the last look needed
 	last   *AppState
@@ -22,9 +23,10 @@ type Sample struct {
 	Rates []StreamRates `json:"rates"` // since the previous look, in the order of the app's streams
 }
 
-// NewWatch watches the named stream of an app, or all if only is "". count is as for App.
-func NewWatch(c *store.Client, only string, count int64) *Watch {
-	return &Watch{c: c, only: only, count: count}
+// NewWatch watches the named stream of an app, or all if only is "": without internal ones unless all
+// is set. count is as for App.
+func NewWatch(c *store.Client, only string, all bool, count int64) *Watch {
+	return &Watch{c: c, only: only, all: all, count: count}
 }
 
 // Look looks once. After an error the next look begins anew, but keeps the rates.
@@ -38,6 +40,9 @@ func (w *Watch) Look(ctx context.Context) (*Sample, error) {
 	a, err := l.app(ctx, w.only)
 	if err != nil {
 		return nil, err
+	}
+	if w.only == "" && !w.all {
+		a.HideInternal()
 	}
 	w.likely = l.needed
 	s := &Sample{App: a, Rates: ratesOf(w.last, a)}

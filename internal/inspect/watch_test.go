@@ -76,7 +76,7 @@ func TestWatchIsCheap(t *testing.T) {
 	}
 	_, err = c.Group("orders", "printer").Swap(ctx, nil, g.Encode())
 	must(t, err)
-	w := NewWatch(c, "", 0)
+	w := NewWatch(c, "", false, 0)
 	first, err := w.Look(ctx)
 	must(t, err)
 	if first.Rates[0].Appended != nil {

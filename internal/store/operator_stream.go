@@ -46,8 +46,8 @@ func (m Meta) keysOf(k keys.Keys, kind keys.Kind, stream string, n int) (names [
 
 // An Extent is how much of something a stream has.
 type Extent struct {
-	What  string `json:"what"` // a keys.Kind's
-	Count int64  `json:"count"`
+	What  string // a keys.Kind's
+	Count int64
 }
 
 // Extents returns how much the extension of a stream has stored there, in the order of keys.Kinds, and
