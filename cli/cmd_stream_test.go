@@ -33,7 +33,7 @@ func TestStreams(t *testing.T) {
 	if length != 10 || delayed != 1 || len(info.Logs) != 2 {
 		t.Errorf("%+v", info)
 	}
-	s.untyped("stream", "ls").want(t, 0, "orders  2           20    10      1", "")
+	s.untyped("stream", "ls").want(t, 0, "orders  -     2           20    10      1", "")
 	s.untyped("stream", "info", "orders").want(t, 0, "key field customer", "")
 	s.untyped("stream", "info", "nope").want(t, 1, "", `no stream "nope"`)
 	s.untyped("stream", "info").want(t, 2, "", "which stream?")

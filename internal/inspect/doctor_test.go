@@ -198,6 +198,40 @@ func found(t *testing.T, server *redistest.Server, role keys.Role, layout string
 	return out.String()
 }
 
+// Rights to the keys of an extension are asked for where the metadata, or the app, has such streams.
+func TestDiagnoseRightsToKeysOfExtensions(t *testing.T) {
+	server := redistest.Start(t)
+	ask := func(role keys.Role, sets bool) string {
+		return found(t, server, role, keys.Standalone, func(c *store.Client) []string {
+			if sets {
+				c.Uses("set")
+			}
+			return c.Rule(role)
+		})
+	}
+	for name, role := range keys.Roles() {
+		if got := ask(role, false); strings.Contains(got, "__ent") {
+			t.Errorf("%s of an app without sets: %s", name, got)
+		}
+	}
+	root, err := store.Open(redisconn.Options{URL: server.URL(), Keys: keys.Keys{App: "shop", Layout: keys.Standalone}})
+	if err == nil {
+		_, err = root.EnsureMeta(t.Context(), "listings", store.Meta{Partitions: 4, Kind: "set"})
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer root.Close()
+	for name, role := range keys.Roles() {
+		if got := ask(role, false); !strings.Contains(got, "problem rights: "+role.Indefinite()+" needs, and this user lacks: keys __ent:shop.*, ") || !strings.Contains(got, "~__ent:shop.*") {
+			t.Errorf("%s: %s", name, got)
+		}
+		if got := ask(role, true); strings.Contains(got, "problem rights") {
+			t.Errorf("%s with all rights: %s", name, got)
+		}
+	}
+}
+
 // A user with exactly the rights of a role lacks nothing, and diagnoses that need more rights are
 // unknown. Each missing right is named, with the rule that grants it.
 func TestDiagnoseRights(t *testing.T) {
