@@ -1,3 +1,5 @@
+// Streams of extensions have a kind, and take nothing from Send.
+
 package runnel_test
 
 import (

@@ -75,6 +75,40 @@ func TestTheDocumentedRulesAreThoseOfTheCode(t *testing.T) {
 	}
 }
 
+// The document has the rights to the keys of each extension apart.
+func TestTheDocumentedRulesOfExtensionsAreThoseOfTheCode(t *testing.T) {
+	kinds := map[string]string{"stage": "set"} // that have the keys of an extension
+	for _, kind := range keys.Kinds {
+		if kind.Extension != "" && kinds[kind.Extension] == "" {
+			t.Errorf("no kind of streams is known here that has __%s", kind.Name)
+		}
+	}
+	for name, layout := range layouts {
+		for _, kind := range kinds {
+			c, err := store.Open(redisconn.Options{URL: "redis://127.0.0.1:1", Keys: keys.Keys{App: "shop", Layout: layout}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer c.Close()
+			core := map[keys.Role][]string{}
+			for _, r := range keys.Roles() {
+				core[r] = c.Rule(r)
+			}
+			c.Uses(kind)
+			said := block(t, name+", "+kind)
+			for role, r := range keys.Roles() {
+				more := slices.DeleteFunc(c.Rule(r), func(rule string) bool { return slices.Contains(core[r], rule) })
+				if want := "ACL SETUSER shop-" + role + " " + strings.Join(more, " "); !slices.Contains(said, want) {
+					t.Errorf("%s: the document says\n%q\nwant\n%q", name, said, want)
+				}
+			}
+			if len(said) != len(keys.Roles()) {
+				t.Errorf("%s: %d users", name, len(said))
+			}
+		}
+	}
+}
+
 // guarded starts a server with the documented users, for one test.
 func guarded(t *testing.T, layout string) (*redistest.Server, *redis.Client) {
 	t.Helper()
