@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/runnel-go/runnel/internal/appview"
+	"github.com/runnel-go/runnel/internal/extension"
 	"github.com/runnel-go/runnel/internal/leader"
 	"github.com/runnel-go/runnel/internal/logqueue"
 	"github.com/runnel-go/runnel/internal/redisconn"
@@ -30,7 +31,8 @@ type App struct {
 	processors  []*registration
 	tasks       []*leader.Task
 	kinds       []string // of streams of extensions
-	started     bool     // registration is over
+	extensions  []*extension.Extension
+	started     bool // registration is over
 	closed      bool
 	client      *store.Client  // nil until first use
 	resolved    *Options       // nil until first use

@@ -14,12 +14,13 @@ import (
 )
 
 func init() {
-	appview.Of = func(app any) *appview.View {
-		a, ok := app.(*App)
-		if !ok || a == nil {
-			panic(fmt.Sprintf("runnel: %T is no *runnel.App", app))
-		}
-		return a.registry()
+	appview.Of = func(app any) *appview.View { return appOf(app).registry() }
+	extension.Register = func(app any, e *extension.Extension) { appOf(app).extend(e) }
+	extension.Of = func(app any) []*extension.Extension {
+		a := appOf(app)
+		a.mu.Lock()
+		defer a.mu.Unlock()
+		return slices.Clone(a.extensions)
 	}
 	extension.Declare = func(stream any, kind string, parts func() []string) {
 		s, ok := stream.(interface{ extended(string, func() []string) })
@@ -28,6 +29,27 @@ func init() {
 		}
 		s.extended(kind, parts)
 	}
+}
+
+func appOf(app any) *App {
+	a, ok := app.(*App)
+	if !ok || a == nil {
+		panic(fmt.Sprintf("runnel: %T is no *runnel.App", app))
+	}
+	return a
+}
+
+// extend registers an extension.
+func (a *App) extend(e *extension.Extension) {
+	a.register(func() {
+		if err := e.Check(); err != nil {
+			panic("runnel: " + err.Error())
+		}
+		if slices.ContainsFunc(a.extensions, func(o *extension.Extension) bool { return o.Name == e.Name }) {
+			panic("runnel: app " + a.name + ": extension " + e.Name + " is registered already")
+		}
+		a.extensions = append(a.extensions, e)
+	})
 }
 
 // registry is the app as the packages above this one see it.

@@ -20,17 +20,18 @@ type Client struct{ core }
 // A core is the common part of a Client and the types that it returns.
 type core struct {
 	app      *appview.View
+	of       *runnel.App // for its extensions
 	progress func(what string, done, all int64)
 }
 
 // New returns a Client of app. It does no I/O; the connection is the app's.
-func New(app *runnel.App) *Client { return &Client{core{app: appview.Of(app)}} }
+func New(app *runnel.App) *Client { return &Client{core{app: appview.Of(app), of: app}} }
 
 // WithProgress returns a Client whose long calls report their progress to fn: the current step, how
 // much of it is done, and the total, 0 if unknown. fn runs often, in the goroutine of the call, and
 // must return at once.
 func (c *Client) WithProgress(fn func(what string, done, all int64)) *Client {
-	return &Client{core{c.app, fn}}
+	return &Client{core{c.app, c.of, fn}}
 }
 
 func (c *core) tell(what string, done, all int) {

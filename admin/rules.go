@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/runnel-go/runnel/internal/extension"
 	"github.com/runnel-go/runnel/internal/inspect"
 	"github.com/runnel-go/runnel/internal/rules"
 	"github.com/runnel-go/runnel/internal/store"
@@ -152,10 +153,25 @@ func (c *Client) CheckScope(ctx context.Context, s Scope) error {
 		return err
 	case one && n >= m.Partitions:
 		return fmt.Errorf("stream %s has partitions 0 to %d, not %d", stream, m.Partitions-1, n)
-	case s.scope.ProcessorName() != "" && !slices.Contains(m.Processors, s.scope.ProcessorName()):
-		return c.noProcessor(client, stream, s.scope.ProcessorName(), m)
 	}
-	return nil
+	_, err = c.partOf(ctx, client, s, m)
+	return err
+}
+
+// partOf returns the part of an extension that a scope names, nil for a scope of the core, and a
+// *NotFoundError if it names neither a processor nor a part.
+func (c *core) partOf(ctx context.Context, client *store.Client, s Scope, m store.Meta) (*extension.Target, error) {
+	stream, name := s.scope.StreamName(), s.scope.ProcessorName()
+	if name == "" || slices.Contains(m.Processors, name) {
+		return nil, nil
+	}
+	part, err := extension.FindTarget(ctx, c.of, client, stream, name)
+	if missing := (*extension.NotTargetError)(nil); errors.As(err, &missing) {
+		m.Processors = append(slices.Clone(m.Processors), missing.There...)
+	} else if err != nil || part != nil {
+		return part, err
+	}
+	return nil, c.noProcessor(client, stream, name, m)
 }
 
 // Wait blocks until no function runs in the scope and none can start. A rule for all of the scope
@@ -167,7 +183,11 @@ func (c *Client) Wait(ctx context.Context, s Scope) error {
 	if err != nil {
 		return err
 	}
-	err = inspect.AwaitRules(ctx, client, s.scope, func(holdouts []store.NotPausedYet) {
+	runs, err := c.runs(ctx, client, s)
+	if err != nil {
+		return err
+	}
+	err = inspect.AwaitRules(ctx, client, s.scope, runs, func(holdouts []store.NotPausedYet) {
 		names := make([]string, len(holdouts))
 		for i, h := range holdouts {
 			names[i] = h.String()
@@ -178,6 +198,26 @@ func (c *Client) Wait(ctx context.Context, s Scope) error {
 		return fmt.Errorf("%w any more: the rule ended, or was removed, before everything had stopped", err)
 	}
 	return err
+}
+
+// runs returns the processor that runs the part of an extension that a scope names, "" for a scope of
+// the core.
+func (c *core) runs(ctx context.Context, client *store.Client, s Scope) (string, error) {
+	if s.scope.ProcessorName() == "" {
+		return "", nil
+	}
+	m, _, err := client.LoadMeta(ctx, s.scope.StreamName())
+	if err != nil {
+		return "", err
+	}
+	part, err := c.partOf(ctx, client, s, m)
+	if errors.As(err, new(*NotFoundError)) {
+		return "", nil // its members run on even if Redis has forgotten the metadata
+	}
+	if err != nil || part == nil {
+		return "", err
+	}
+	return part.Processor, nil
 }
 
 // SetRule is Pause or Block; it returns the change.

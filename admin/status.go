@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/runnel-go/runnel/internal/extension"
 	"github.com/runnel-go/runnel/internal/inspect"
 )
 
@@ -52,6 +53,11 @@ func (c *Client) Status(ctx context.Context) (*Status, error) {
 		return nil, err
 	}
 	app.HideInternal()
+	more, err := extension.Findings(ctx, c.of, client, inspect.Limits{})
+	if err != nil {
+		return nil, err
+	}
+	findings = append(findings, more...)
 	s := &Status{App: app.App, Redis: app.Redis, At: app.At, Leader: app.Leader}
 	for _, f := range findings {
 		s.Findings = append(s.Findings, f.Text)

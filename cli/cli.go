@@ -1,6 +1,7 @@
 // Package cli is the command line of an app: new, worker, send, sendmany, status, top,
 // check, doctor, bench, workers, stream, tail, processor, parked, dead, delayed,
-// quarantine, rules, pause, resume, block, unblock, audit, dashboard, completion and version.
+// quarantine, rules, pause, resume, block, unblock, audit, dashboard, completion and version,
+// and a group for each extension that the app has.
 //
 // Run gives an app's binary all of it:
 //
@@ -27,6 +28,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -112,13 +114,13 @@ func (p *program) root() *cli.App {
 	return &cli.App{
 		Name: p.name, HelpName: p.name, Usage: usage,
 		Flags: p.globals(),
-		Commands: append([]*cli.Command{
+		Commands: slices.Concat([]*cli.Command{
 			newCommand(p), workerCommand(p), sendCommand(p), sendManyCommand(p), statusCommand(p), topCommand(p),
 			checkCommand(p), doctorCommand(p), benchCommand(p), workersCommand(p), streamCommand(p),
 			tailCommand(p), processorCommand(p), parkedCommand(p), deadCommand(p), delayedCommand(p),
 			quarantineCommand(p), rulesCommand(p), auditCommand(p), dashboardCommand(p), completionCommand(p),
 			versionCommand(p),
-		}, ruleCommands(p)...),
+		}, ruleCommands(p), extensionCommands(p)),
 	}
 }
 
@@ -138,6 +140,7 @@ func (p *program) noCommand(c *cli.Context) error {
 		}
 		return usagef(c, "unknown command %q%s", c.Args().First(), meant(c.Args().First(), names))
 	}
+	p.reveal(c, c.Command.Subcommands)
 	helpOf(p.stderr, c.Command, true)
 	return exitCode(2)
 }

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"flag"
 	"fmt"
 	"io"
 	"slices"
@@ -97,8 +98,13 @@ func (p *program) complete(ctx context.Context, words []string) int {
 		}
 		found = append(found, "--help")
 	case len(commands) > 0 && len(args) == 0:
+		if command == nil {
+			p.revealFor(ctx, root, before)
+		}
 		for _, c := range commands {
-			found = append(found, c.Name)
+			if !c.Hidden {
+				found = append(found, c.Name)
+			}
 		}
 	case command != nil && len(args) == 0:
 		found = p.names(ctx, command.ArgsUsage, before)
@@ -112,6 +118,27 @@ func (p *program) complete(ctx context.Context, words []string) int {
 	return 0
 }
 
+// placeOf returns the flags that say which server and which app.
+func placeOf(typed []string) (flags []string) {
+	for i, word := range typed {
+		if slices.Contains([]string{"--" + flagApp, "--" + flagRedisURL}, word) && i+1 < len(typed) {
+			flags = append(flags, word, typed[i+1])
+		}
+	}
+	return flags
+}
+
+// revealFor is reveal for what was typed so far.
+func (p *program) revealFor(ctx context.Context, root *cli.App, typed []string) {
+	set := flag.NewFlagSet(root.HelpName, flag.ContinueOnError)
+	set.SetOutput(io.Discard)
+	if parseFlags(set, root.Flags, placeOf(typed)) == nil {
+		c := cli.NewContext(root, set, &cli.Context{Context: ctx})
+		c.Command = &cli.Command{HelpName: root.HelpName}
+		p.reveal(c, root.Commands)
+	}
+}
+
 // names are the streams and processors that an argument may name, by the usage of its command.
 func (p *program) names(ctx context.Context, usage string, typed []string) (found []string) {
 	if !strings.Contains(usage, "STREAM") {
@@ -119,16 +146,10 @@ func (p *program) names(ctx context.Context, usage string, typed []string) (foun
 	}
 	ctx, cancel := context.WithTimeout(ctx, completePatience)
 	defer cancel()
-	var more []string // which server, and which app
-	for i, word := range typed {
-		if slices.Contains([]string{"--" + flagApp, "--" + flagRedisURL}, word) && i+1 < len(typed) {
-			more = append(more, word, typed[i+1])
-		}
-	}
 	var out bytes.Buffer
 	var streams []listedStream
 	lister := newProgram(p.app, strings.NewReader(""), &out, io.Discard)
-	if lister.main(ctx, append([]string{"stream", "ls", "--all", "--output", "json"}, more...)) != 0 || json.Unmarshal(out.Bytes(), &streams) != nil {
+	if lister.main(ctx, append([]string{"stream", "ls", "--all", "--output", "json"}, placeOf(typed)...)) != 0 || json.Unmarshal(out.Bytes(), &streams) != nil {
 		return nil
 	}
 	for _, st := range streams {

@@ -36,6 +36,9 @@ func dispatch(ctx context.Context, p *program, root *cli.App, args []string) err
 		return onUsageError(c, err)
 	}
 	if c.Bool(flagHelp) {
+		if top {
+			p.reveal(c, at.Subcommands)
+		}
 		helpOf(p.stdout, at, top)
 		return nil
 	}

@@ -3,6 +3,7 @@ package cli
 import (
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"text/tabwriter"
 
@@ -46,6 +47,7 @@ func helpOf(w io.Writer, c *cli.Command, top bool) {
 }
 
 func writeCommands(w io.Writer, commands []*cli.Command) {
+	commands = slices.DeleteFunc(slices.Clone(commands), func(c *cli.Command) bool { return c.Hidden })
 	width := 0
 	for _, c := range commands {
 		width = max(width, len(strings.Join(c.Names(), ", ")))

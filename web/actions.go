@@ -106,30 +106,22 @@ func (d *dashboard) act(w http.ResponseWriter, r *http.Request) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(r.Context()), actionPatience)
 	defer cancel()
 	http.NewResponseController(w).SetWriteDeadline(time.Now().Add(actionPatience + writePatience))
-	code, out := d.audited(ctx, c, name, todo, cmd)
+	code, out := d.audited(ctx, c, store.Audit{
+		Who: cmd.Who, From: cmd.from, What: name, On: cut(todo.on(cmd), 300).Text, Why: cmd.Why, Detail: cmd.detail(),
+	}, func(ctx context.Context) (string, error) { return todo.do(ctx, d.admin, cmd) })
 	answer(w, code, out)
 }
 
 // audited calls an action between two entries in the audit stream, unless the first cannot be
 // written.
-func (d *dashboard) audited(ctx context.Context, c *store.Client, name string, todo action, cmd *command) (int, outcome) {
-	id, err := c.BeginAudit(ctx, store.Audit{
-		Who: cmd.Who, From: cmd.from, What: name, On: cut(todo.on(cmd), 300).Text, Why: cmd.Why, Detail: cmd.detail(),
-	})
+func (d *dashboard) audited(ctx context.Context, c *store.Client, note store.Audit, do func(context.Context) (string, error)) (code int, out outcome) {
+	result, unnoted, err := c.Audited(ctx, note, do)
+	out.Result, code = result, http.StatusOK
 	if err != nil {
-		return http.StatusBadGateway, outcome{Error: "nothing was done, since it could not be noted: " + err.Error()}
+		code, out.Error = codeOf(err), err.Error()
 	}
-	code, out, end := http.StatusOK, outcome{}, store.Audit{Of: id, Outcome: "done"}
-	out.Result, err = todo.do(ctx, d.admin, cmd)
-	if end.Result = out.Result; err != nil {
-		code, out.Error, end.Outcome = codeOf(err), err.Error(), "failed"
-		end.Result = strings.TrimPrefix(out.Result+"; "+out.Error, "; ")
-	}
-	end.Result = cut(end.Result, recordInList).Text
-	noting, cancel := context.WithTimeout(context.WithoutCancel(ctx), writePatience)
-	defer cancel()
-	if err := c.EndAudit(noting, end); err != nil {
-		out.Audit = err.Error()
+	if unnoted != nil && !errors.Is(err, unnoted) {
+		out.Audit = unnoted.Error()
 	}
 	return code, out
 }

@@ -50,7 +50,7 @@ func (a *AppState) Stops() []RuleState {
 	out := []RuleState{}
 	for _, r := range a.Rules {
 		if scope, err := rules.ParseScope(r.Scope); err == nil {
-			r.Absent = a.lacks(scope)
+			r.Absent = a.lacks(scope) && !slices.Contains(a.Parts, r.Scope)
 			r.Command = commandThatEnds(r.Kind, scope)
 		}
 		out = append(out, r)
@@ -142,8 +142,9 @@ var ErrNotHeld = errors.New("nothing holds it back")
 // AwaitRules blocks until no function runs in a scope that rules hold back, and none can start.
 // waiting, if not nil, is called with the remaining holdouts at each look. AwaitRules returns an
 // error when ctx ends, when Redis does not answer, and, with ErrNotHeld, once no rule in force
-// covers the scope.
-func AwaitRules(ctx context.Context, c *store.Client, scope rules.Scope, waiting func([]store.NotPausedYet)) error {
+// covers the scope. For a part of an extension, runs is the processor whose executors run it; else it
+// is "".
+func AwaitRules(ctx context.Context, c *store.Client, scope rules.Scope, runs string, waiting func([]store.NotPausedYet)) error {
 	var known []store.NotPausedYet
 	silent := silence{}
 	for pause := firstPoll; ; pause = min(2*pause, lastPoll) {
@@ -155,7 +156,7 @@ func AwaitRules(ctx context.Context, c *store.Client, scope rules.Scope, waiting
 			return fmt.Errorf("%s: %w", scope, ErrNotHeld)
 		}
 		inEffect := func(g rules.Generations) bool { return set.InEffect(g, scope, now) }
-		if known, err = holdoutsOf(ctx, c, scope, inEffect, known); err != nil {
+		if known, err = holdoutsOf(ctx, c, scope, runs, inEffect, known); err != nil {
 			return err
 		}
 		holdouts := silent.without(known, time.Now())
@@ -204,8 +205,8 @@ func holds(in []rules.Rule, scope rules.Scope) bool {
 	return false
 }
 
-// holdoutsOf returns the holdouts of every processor that the scope includes.
-func holdoutsOf(ctx context.Context, c *store.Client, scope rules.Scope, inEffect func(rules.Generations) bool, earlier []store.NotPausedYet) ([]store.NotPausedYet, error) {
+// holdoutsOf returns the holdouts of every processor that the scope includes, and that runs it.
+func holdoutsOf(ctx context.Context, c *store.Client, scope rules.Scope, runs string, inEffect func(rules.Generations) bool, earlier []store.NotPausedYet) ([]store.NotPausedYet, error) {
 	streams := []string{scope.StreamName()}
 	var err error
 	if streams[0] == "" {
@@ -232,7 +233,7 @@ func holdoutsOf(ctx context.Context, c *store.Client, scope rules.Scope, inEffec
 					partitions = append(partitions, n)
 				}
 			}
-			holdouts, err := c.NotPausedYet(ctx, stream, name, partitions, inEffect, earlier)
+			holdouts, err := c.NotPausedYet(ctx, stream, cmp.Or(runs, name), partitions, inEffect, earlier)
 			if err != nil {
 				return nil, err
 			}

@@ -24,6 +24,9 @@ type AppState struct {
 
 	// Unreadable has the reason for each stream whose metadata cannot be read.
 	Unreadable map[string]string `json:"unreadable,omitempty"`
+
+	Extensions map[string][]string `json:"extensions,omitempty"` // what each has to say, in commands
+	Parts      []string            `json:"-"`                    // scopes of rules that are of parts of extensions
 }
 
 // A StreamState is a stream and its registered processors.

@@ -3,6 +3,8 @@ package store
 import (
 	"context"
 	"fmt"
+	"strings"
+	"time"
 
 	"github.com/redis/go-redis/v9"
 )
@@ -69,6 +71,32 @@ func (c AuditLog) audit(ctx context.Context, fields ...string) (string, error) {
 	}).Result()
 	return id, classify(err)
 }
+
+// auditText bounds the result of an action in the audit stream, in bytes.
+const auditText = 2 << 10
+
+// Audited calls do between two entries in the audit stream. Without the first one do is not called,
+// and unnoted and err are why; after do unnoted is why its outcome is not there. What do did is noted
+// even if ctx ends.
+func (c AuditLog) Audited(ctx context.Context, a Audit, do func(context.Context) (result string, err error)) (result string, unnoted, err error) {
+	id, err := c.BeginAudit(ctx, a)
+	if err != nil {
+		err = fmt.Errorf("nothing was done, since it could not be noted: %w", err)
+		return "", err, err
+	}
+	end := Audit{Of: id, Outcome: "done"}
+	result, err = do(ctx)
+	if end.Result = result; err != nil {
+		end.Outcome, end.Result = "failed", strings.TrimPrefix(result+"; "+err.Error(), "; ")
+	}
+	end.Result = strings.ToValidUTF8(end.Result[:min(len(end.Result), auditText)], "")
+	noting, cancel := context.WithTimeout(context.WithoutCancel(ctx), auditPatience)
+	defer cancel()
+	return result, c.EndAudit(noting, end), err
+}
+
+// auditPatience bounds how long the outcome of an action is tried to be noted.
+const auditPatience = 10 * time.Second
 
 // Audits returns at most n entries of the audit stream, the newest first.
 func (c AuditLog) Audits(ctx context.Context, n int) ([]Audit, error) {

@@ -173,7 +173,7 @@ func (s *shop) fill() {
 	ctx := s.t.Context()
 	_, err := s.client.SetRule(ctx, rules.Rule{Kind: rules.Pause, Scope: rules.Processor("mails", "postman"), Who: "ada@desk", Why: "no stamps"}, 0)
 	s.must(err)
-	s.must(inspect.AwaitRules(ctx, s.client, rules.Processor("mails", "postman"), nil)) // or some mails might still go out
+	s.must(inspect.AwaitRules(ctx, s.client, rules.Processor("mails", "postman"), "", nil)) // or some mails might still go out
 	for i := range 40 {
 		s.must(s.streams.orders.Send(ctx, order{Customer: fmt.Sprint("customer ", i), Amount: float64(i)}))
 		s.must(s.streams.mails.Send(ctx, order{Customer: fmt.Sprint("reader ", i)}))

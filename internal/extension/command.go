@@ -1,0 +1,56 @@
+package extension
+
+import (
+	"context"
+	"time"
+
+	"github.com/runnel-go/runnel/internal/store"
+)
+
+// A Command is a command of an extension's group.
+type Command struct {
+	Call     string // its name and its arguments, as in "add TEXT…"
+	Usage    string // what it does, in one line
+	Flags    []Flag
+	Changes  bool     // it has the flags --yes and --why for Confirm and Audited
+	Examples []string // command lines, with PROG for the program
+	// Run does it, once the server has answered. Its error ends the program: a UsageError with code 2, any other
+	// with 1.
+	Run func(ctx context.Context, env *Env) error
+}
+
+// A Flag is a flag of a command.
+type Flag struct {
+	Name    string
+	Usage   string // with the name of the value in backquotes
+	Default any    // a bool, string, int or time.Duration: the type of its value
+}
+
+// Flags are the values of a command's flags, by name.
+type Flags interface {
+	IsSet(name string) bool
+	Bool(name string) bool
+	String(name string) string
+	Int(name string) int
+	Duration(name string) time.Duration
+}
+
+// An Env is what a command runs with.
+type Env struct {
+	Client *store.Client // of the app
+	Args   []string
+	Flags  Flags
+	// Print writes v as JSON, or the text, whichever --output asks for.
+	Print func(v any, text func(t Table)) error
+	// Confirm asks a question at the terminal, unless --yes is set, and returns an error without a yes.
+	Confirm func(format string, args ...any) error
+	// Audited calls do between two entries in the audit stream: what it is about to do to what, and the
+	// result that do returns. It returns that result.
+	Audited func(ctx context.Context, what, on string, do func(context.Context) (string, error)) (string, error)
+}
+
+// A Table is text in columns, and lines between the rows.
+type Table interface {
+	Row(cells ...any)
+	Linef(format string, args ...any)
+}
