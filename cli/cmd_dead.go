@@ -15,9 +15,11 @@ import (
 
 	"github.com/urfave/cli/v2"
 
-	"github.com/runnel-go/runnel/admin"
+	"github.com/runnel-go/runnel/internal/extension"
 	"github.com/runnel-go/runnel/internal/inspect"
+	"github.com/runnel-go/runnel/internal/records"
 	"github.com/runnel-go/runnel/internal/redisconn"
+	"github.com/runnel-go/runnel/internal/targets"
 	"github.com/runnel-go/runnel/internal/words"
 )
 
@@ -49,7 +51,7 @@ func runDeadLs(ctx context.Context, s *session, c *cli.Context) error {
 		return runDeadOverview(ctx, s, c)
 	}
 	return selected(func(ctx context.Context, s *selection, _ *cli.Context) error {
-		letters, err := s.letters(ctx, s.dead().List)
+		letters, err := s.letters(ctx)
 		if err != nil {
 			return err
 		}
@@ -57,16 +59,22 @@ func runDeadLs(ctx context.Context, s *session, c *cli.Context) error {
 	})(ctx, s, c)
 }
 
-// dead are all dead letters of the processor.
-func (s *selection) dead() *admin.DeadLetters {
-	return s.session.admin.DeadLetters(s.stream, s.processor)
+// dead is what had its last attempt at the target.
+func (s *selection) dead() (extension.FailureStore, error) {
+	if s.target.Dead == nil {
+		return nil, fmt.Errorf("%s/%s keeps no dead letters", s.stream, s.processor)
+	}
+	return s.target.Dead, nil
 }
 
 // letters are the selected dead letters. Where there are none, it names the other place where they
 // may be, the stream of middleware.DeadLetter.
-func (s *selection) letters(ctx context.Context, read func(context.Context, *admin.Filter) ([]admin.DeadLetter, error)) ([]admin.DeadLetter, error) {
-	letters, err := read(ctx, &s.filter)
-	s.far.done()
+func (s *selection) letters(ctx context.Context) ([]extension.Failure, error) {
+	dead, err := s.dead()
+	if err != nil {
+		return nil, err
+	}
+	letters, err := s.listed(ctx, dead)
 	if err != nil || len(letters) > 0 || s.out.json {
 		return letters, err
 	}
@@ -78,21 +86,21 @@ func (s *selection) letters(ctx context.Context, read func(context.Context, *adm
 	return letters, nil
 }
 
-func writeDead(t table, letters []admin.DeadLetter, now time.Time) {
+func writeDead(t table, letters []extension.Failure, now time.Time) {
 	fmt.Fprintln(t, "ID\tEVENT\tKEY\tATTEMPTS\tDIED\tREASON\tERROR")
 	for _, d := range letters {
-		t.row(d.ID, words.Dash(d.Event), words.Dash(d.Key), d.Attempts, words.Ago(now, &d.Died), words.Dash(d.Reason), words.Dash(words.Summary(d.Error)))
+		t.row(d.ID, words.Dash(d.Event), words.Dash(d.Key), d.Attempts, words.Ago(now, d.Died), words.Dash(d.Reason), words.Dash(words.Summary(d.Error)))
 	}
 }
 
 // A listedDead is what `dead ls` prints without an argument: a processor with dead letters, or
 // with partitions that could not be read.
 type listedDead struct {
-	Stream    string            `json:"stream"`
-	Processor string            `json:"processor"`
-	Dead      int64             `json:"dead"`
-	Unknown   int               `json:"unknown"`          // partitions that could not be read
-	Newest    *admin.DeadLetter `json:"newest,omitempty"` // that died last
+	Stream    string             `json:"stream"`
+	Processor string             `json:"processor"`
+	Dead      int64              `json:"dead"`
+	Unknown   int                `json:"unknown"`          // partitions that could not be read
+	Newest    *extension.Failure `json:"newest,omitempty"` // that died last
 }
 
 // runDeadOverview lists the processors that have dead letters.
@@ -118,22 +126,50 @@ func runDeadOverview(ctx context.Context, s *session, c *cli.Context) error {
 		if err != nil && p.Totals.Unknown == 0 { // the number of unknown partitions stands for other errors
 			return err
 		}
-		list = append(list, listedDead{p.Stream, p.Processor, p.Totals.Dead, p.Totals.Unknown, newest})
+		list = append(list, listedDead{p.Stream, p.Processor, p.Totals.Dead, p.Totals.Unknown, targets.OfLetter(newest)})
 	}
+	parts, err := deadParts(ctx, s)
+	if err != nil {
+		return err
+	}
+	list = append(list, parts...)
 	return s.out.table(list, func(t table) { writeDeadOverview(t, list, time.Now()) })
+}
+
+// deadParts lists the parts of extensions that have dead letters.
+func deadParts(ctx context.Context, s *session) (list []listedDead, err error) {
+	targets, err := extension.Targets(ctx, s.app, s.client, "")
+	for _, t := range targets {
+		if t.Dead == nil {
+			continue
+		}
+		one := listedDead{Stream: t.Owner, Processor: t.Part}
+		for f, err := range t.Dead.List(ctx, extension.Filter{}) {
+			if err != nil {
+				return nil, err
+			}
+			if one.Dead++; one.Newest == nil || f.Died != nil && (one.Newest.Died == nil || f.Died.After(*one.Newest.Died)) {
+				one.Newest = &f
+			}
+		}
+		if one.Dead > 0 {
+			list = append(list, one)
+		}
+	}
+	return list, err
 }
 
 func writeDeadOverview(t table, list []listedDead, now time.Time) {
 	fmt.Fprintln(t, "PROCESSOR\tDEAD\tNEWEST\tKEY\tDIED\tREASON\tERROR")
 	see := ""
 	for _, l := range list {
-		name, d, died := l.Stream+"/"+l.Processor, admin.DeadLetter{}, (*time.Time)(nil)
+		name, d := l.Stream+"/"+l.Processor, extension.Failure{}
 		if l.Newest != nil {
-			d, died = *l.Newest, &l.Newest.Died
+			d = *l.Newest
 			see = fmt.Sprintf("dead ls %s lists them, dead show %s --id %s shows one", name, name, d.ID)
 		}
 		t.row(name, words.AtLeast(l.Dead, l.Unknown > 0), words.Dash(d.ID), words.Dash(d.Key),
-			words.Ago(now, died), words.Dash(d.Reason), words.Dash(words.Summary(d.Error)))
+			words.Ago(now, d.Died), words.Dash(d.Reason), words.Dash(words.Summary(d.Error)))
 	}
 	if see != "" {
 		t.linef("%s", see)
@@ -142,7 +178,7 @@ func writeDeadOverview(t table, list []listedDead, now time.Time) {
 
 // shownLetter is what `dead show` prints. Fields that are not text are in Base64.
 type shownLetter struct {
-	admin.DeadLetter
+	extension.Failure
 	Fields map[string]string `json:"fields"`
 	Base64 map[string]string `json:"base64,omitempty"`
 	Record json.RawMessage   `json:"record,omitempty"` // decoded, if it can be
@@ -156,20 +192,25 @@ const (
 )
 
 func runDeadShow(ctx context.Context, s *selection, _ *cli.Context) error {
-	letters, err := s.letters(ctx, s.dead().Read)
+	s.filter.Fields = true
+	letters, err := s.letters(ctx)
 	if err != nil {
 		return err
 	}
-	look, err := s.decoder(ctx, s.stream)
-	if err != nil {
-		return err
+	var look *records.Decoder // nil: they are no events
+	if targets.OfCore(s.target) {
+		if look, err = s.decoder(ctx, s.stream); err != nil {
+			return err
+		}
 	}
 	shown := make([]shownLetter, len(letters))
 	left := int64(recordsShown)
 	for i, d := range letters {
-		record, _ := look.Within(min(left, recordShown)).Record(redisconn.Entry{ID: d.ID, Values: d.Fields})
-		left -= int64(len(record))
-		shown[i] = shownLetter{DeadLetter: d, Fields: map[string]string{}, Record: record}
+		shown[i] = shownLetter{Failure: d, Fields: map[string]string{}}
+		if look != nil {
+			shown[i].Record, _ = look.Within(min(left, recordShown)).Record(redisconn.Entry{ID: d.ID, Values: d.Fields})
+			left -= int64(len(shown[i].Record))
+		}
 		for name, value := range d.Fields {
 			if text := fmt.Sprint(value); utf8.ValidString(text) {
 				shown[i].Fields[name] = text
@@ -195,7 +236,9 @@ func runDeadShow(ctx context.Context, s *selection, _ *cli.Context) error {
 
 func (l *shownLetter) write(t table) {
 	t.row("dead letter", l.ID)
-	t.row("event", l.Event)
+	if l.Event != "" {
+		t.row("event", l.Event)
+	}
 	t.row("key", strconv.Quote(l.Key))
 	t.row("reason", l.Reason)
 	t.row("attempts", l.Attempts)
@@ -205,11 +248,13 @@ func (l *shownLetter) write(t table) {
 	if l.Last != nil {
 		t.row("last failure", l.Last.Format(time.RFC3339Nano))
 	}
-	t.row("died", l.Died.Format(time.RFC3339Nano))
+	if l.Died != nil {
+		t.row("died", l.Died.Format(time.RFC3339Nano))
+	}
 	t.row("epoch", l.Epoch)
 	t.row("error", strconv.Quote(l.Error))
-	for _, name := range slices.Sorted(maps.Keys(l.DeadLetter.Fields)) {
-		t.row("field "+strconv.Quote(name), strconv.Quote(fmt.Sprint(l.DeadLetter.Fields[name])))
+	for _, name := range slices.Sorted(maps.Keys(l.Failure.Fields)) {
+		t.row("field "+strconv.Quote(name), strconv.Quote(fmt.Sprint(l.Failure.Fields[name])))
 	}
 	if l.Record != nil {
 		t.row("record", string(l.Record))
@@ -219,18 +264,18 @@ func (l *shownLetter) write(t table) {
 
 // changedLetters is what `dead drop` prints.
 type changedLetters struct {
-	Stream    string             `json:"stream"`
-	Processor string             `json:"processor"`
-	DryRun    bool               `json:"dry_run"`
-	Dropped   []admin.DeadLetter `json:"dropped"`
+	Stream    string              `json:"stream"`
+	Processor string              `json:"processor"`
+	DryRun    bool                `json:"dry_run"`
+	Dropped   []extension.Failure `json:"dropped"`
 }
 
 func runDeadDrop(ctx context.Context, s *selection, c *cli.Context) error {
 	return changeLetters(ctx, c, s, letterChange{
 		did: "dropped", left: "what is left is listed by dead ls",
 		question: "Delete %[1]s of %[2]s/%[3]s for good?", ask: true,
-		do: s.dead().Drop,
-		result: func(dry bool, letters []admin.DeadLetter) any {
+		do: extension.FailureStore.Drop,
+		result: func(dry bool, letters []extension.Failure) any {
 			return changedLetters{s.stream, s.processor, dry, letters}
 		},
 	})
@@ -242,13 +287,13 @@ type letterChange struct {
 	left     string // what an error adds about the dead letters that were not changed
 	question string // with verbs for how many, the stream and the processor
 	ask      bool
-	do       func(context.Context, []admin.DeadLetter) ([]admin.DeadLetter, error)
-	result   func(dry bool, letters []admin.DeadLetter) any
+	do       func(extension.FailureStore, context.Context, []extension.Failure) ([]extension.Failure, error)
+	result   func(dry bool, letters []extension.Failure) any
 }
 
 // changeLetters changes the selected dead letters, or lists them with --dry-run.
 func changeLetters(ctx context.Context, c *cli.Context, s *selection, change letterChange) error {
-	letters, err := s.letters(ctx, s.dead().List)
+	letters, err := s.letters(ctx)
 	if err != nil {
 		return err
 	}
@@ -263,7 +308,9 @@ func changeLetters(ctx context.Context, c *cli.Context, s *selection, change let
 			return err
 		}
 	}
-	done, err := inParts(ctx, s.far, change.did, letters, change.do)
+	done, err := inParts(ctx, s.far, change.did, letters, func(ctx context.Context, part []extension.Failure) ([]extension.Failure, error) {
+		return change.do(s.target.Dead, ctx, part)
+	})
 	if err != nil {
 		err = fmt.Errorf("%w; %s", err, change.left)
 	}

@@ -13,6 +13,8 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/runnel-go/runnel/admin"
+	"github.com/runnel-go/runnel/internal/extension"
+	"github.com/runnel-go/runnel/internal/targets"
 	"github.com/runnel-go/runnel/internal/words"
 )
 
@@ -29,33 +31,43 @@ func deadRetryCommand(p *program) *cli.Command {
 
 // retriedLetters is what `dead retry` prints.
 type retriedLetters struct {
-	Stream    string             `json:"stream"`
-	Processor string             `json:"processor"`
-	DryRun    bool               `json:"dry_run"`
-	Retried   []admin.DeadLetter `json:"retried"`
+	Stream    string              `json:"stream"`
+	Processor string              `json:"processor"`
+	DryRun    bool                `json:"dry_run"`
+	Retried   []extension.Failure `json:"retried"`
 }
 
 func runDeadRetry(ctx context.Context, s *selection, c *cli.Context) error {
-	st, err := s.admin.Stream(ctx, s.stream)
-	if err != nil {
-		return err
-	}
-	if !slices.Contains(st.Processors, s.processor) {
-		if _, err := s.dead().Newest(ctx); err != nil { // the processor never existed
+	if targets.OfCore(s.target) {
+		if err := s.runs(ctx); err != nil {
 			return err
 		}
-		return fmt.Errorf("stream %s has no processor %s any more, and nothing would run their events: `dead replay` appends them again", s.stream, s.processor)
 	}
 	return changeLetters(ctx, c, s, letterChange{
 		did: "retried", left: untouched,
 		question: "Let %[2]s/%[3]s attempt the events of %[1]s anew?",
 		ask:      isTerminal(s.stdin), // a retry loses nothing, so a script needs no --yes
-		do:       s.dead().Retry,
-		result: func(dry bool, letters []admin.DeadLetter) any {
+		do:       extension.FailureStore.Retry,
+		result: func(dry bool, letters []extension.Failure) any {
 			return retriedLetters{s.stream, s.processor, dry, letters}
 		},
 	})
 }
+
+// runs returns an error if the processor is not registered any more.
+func (s *selection) runs(ctx context.Context) error {
+	st, err := s.admin.Stream(ctx, s.stream)
+	if err != nil || slices.Contains(st.Processors, s.processor) {
+		return err
+	}
+	if _, err := s.events().Newest(ctx); err != nil { // the processor never existed
+		return err
+	}
+	return fmt.Errorf("stream %s has no processor %s any more, and nothing would run their events: `dead replay` appends them again", s.stream, s.processor)
+}
+
+// events are the dead letters of a processor, which are events.
+func (s *selection) events() *admin.DeadLetters { return s.admin.DeadLetters(s.stream, s.processor) }
 
 func deadReplayCommand(p *program) *cli.Command {
 	return p.command("replay STREAM/PROCESSOR", "append the events of dead letters again, the oldest first, for every processor of the stream, and remove the dead letters",
@@ -76,12 +88,19 @@ type replayedLetters struct {
 
 func runDeadReplay(ctx context.Context, s *selection, c *cli.Context) error {
 	how := &admin.ReplayOptions{To: c.String(flagTo), DryRun: c.Bool(flagDryRun)}
-	if _, err := s.dead().Replay(ctx, nil, how); err != nil { // checks the target before any question
+	if !targets.OfCore(s.target) {
+		return fmt.Errorf("what is dead at %s/%s is no event, so it cannot be appended to a stream: dead retry %[1]s/%[2]s tries it again", s.stream, s.processor)
+	}
+	if _, err := s.events().Replay(ctx, nil, how); err != nil { // checks the stream before any question
 		return err
 	}
-	letters, err := s.letters(ctx, s.dead().List)
+	listed, err := s.letters(ctx)
 	if err != nil {
 		return err
+	}
+	letters := make([]admin.DeadLetter, len(listed))
+	for i, f := range listed {
+		letters[i] = f.Own.(admin.DeadLetter)
 	}
 	to := cmp.Or(how.To, s.stream)
 	st, err := s.admin.Stream(ctx, to)
@@ -95,7 +114,7 @@ func runDeadReplay(ctx context.Context, s *selection, c *cli.Context) error {
 		}
 	}
 	out.Replayed, err = inParts(ctx, s.far, "replayed", letters, func(ctx context.Context, part []admin.DeadLetter) ([]admin.Replayed, error) {
-		return s.dead().Replay(ctx, part, how)
+		return s.events().Replay(ctx, part, how)
 	})
 	if err != nil {
 		err = fmt.Errorf("%w; %s", err, untouched)

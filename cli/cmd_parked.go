@@ -8,7 +8,8 @@ import (
 
 	"github.com/urfave/cli/v2"
 
-	"github.com/runnel-go/runnel/admin"
+	"github.com/runnel-go/runnel/internal/extension"
+	"github.com/runnel-go/runnel/internal/targets"
 	"github.com/runnel-go/runnel/internal/words"
 )
 
@@ -28,34 +29,49 @@ func parkedCommand(p *program) *cli.Command {
 	return p.group("parked", "look after events that wait for another attempt", ls, retry, drop)
 }
 
-// parked are all parked events of the processor.
-func (s *selection) parked() *admin.Parked { return s.admin.Parked(s.stream, s.processor) }
+// parked is what waits for another attempt at the target.
+func (s *selection) parked() (extension.FailureStore, error) {
+	if s.target.Parked == nil {
+		return nil, fmt.Errorf("at %s/%s nothing waits for another attempt by itself", s.stream, s.processor)
+	}
+	return s.target.Parked, nil
+}
+
+// listed are the selected ones of a store.
+func (s *selection) listed(ctx context.Context, in extension.FailureStore) ([]extension.Failure, error) {
+	all, err := targets.Chosen(ctx, in, s.filter)
+	s.far.done()
+	return all, err
+}
 
 func runParkedLs(ctx context.Context, s *selection, _ *cli.Context) error {
-	events, err := s.parked().List(ctx, &s.filter)
-	s.far.done()
+	parked, err := s.parked()
 	if err != nil {
 		return err
 	}
-	return s.out.table(events, func(t table) {
+	all, err := s.listed(ctx, parked)
+	if err != nil {
+		return err
+	}
+	return s.out.table(all, func(t table) {
 		fmt.Fprintln(t, "ID\tKEY\tATTEMPTS\tSTATE\tLAST FAILURE\tERROR")
-		for _, e := range events {
-			state := e.State
-			if state == admin.ParkedWaiting {
-				state = "waits " + words.Short(time.Duration(e.In)*time.Millisecond)
+		for _, f := range all {
+			state := f.State
+			if state == extension.Waiting {
+				state = "waits " + words.Short(time.Duration(f.In)*time.Millisecond)
 			}
-			t.row(e.Event, words.Dash(e.Key), e.Attempts, state, words.Ago(time.Now(), e.Last), words.Dash(words.Summary(e.Error)))
+			t.row(f.ID, words.Dash(f.Key), f.Attempts, state, words.Ago(time.Now(), f.Last), words.Dash(words.Summary(f.Error)))
 		}
 	})
 }
 
 func runParkedRetry(ctx context.Context, s *selection, _ *cli.Context) error {
-	return changeParked(ctx, s, "due now", s.parked().Retry, nil)
+	return changeParked(ctx, s, "due now", extension.FailureStore.Retry, nil)
 }
 
 func runParkedDrop(ctx context.Context, s *selection, c *cli.Context) error {
-	return changeParked(ctx, s, "dropped", s.parked().Drop, func(n int) error {
-		return s.confirm(c, "Give up %s of %s/%s for good?", words.Plural(n, "event"), s.stream, s.processor)
+	return changeParked(ctx, s, "dropped", extension.FailureStore.Drop, func(n int) error {
+		return s.confirm(c, "Give up %s of %s/%s for good?", words.Plural(n, s.target.Noun), s.stream, s.processor)
 	})
 }
 
@@ -66,23 +82,27 @@ type changedEvents struct {
 	Events    []string `json:"events"` // as they are listed
 }
 
-// changeParked changes the selected events, part by part, once sure has agreed, and names those
-// that it changed.
-func changeParked(ctx context.Context, s *selection, did string, do func(context.Context, []admin.ParkedEvent) ([]admin.ParkedEvent, error), sure func(n int) error) error {
-	events, err := s.parked().List(ctx, &s.filter)
-	s.far.done()
-	if err == nil && len(events) > 0 && sure != nil {
-		err = sure(len(events))
+// changeParked changes what is selected, part by part, once sure has agreed, and names what it changed.
+func changeParked(ctx context.Context, s *selection, did string, do func(extension.FailureStore, context.Context, []extension.Failure) ([]extension.Failure, error), sure func(n int) error) error {
+	parked, err := s.parked()
+	if err != nil {
+		return err
+	}
+	all, err := s.listed(ctx, parked)
+	if err == nil && len(all) > 0 && sure != nil {
+		err = sure(len(all))
 	}
 	if err != nil {
 		return err
 	}
-	changed, err := inParts(ctx, s.far, did, events, do)
+	changed, err := inParts(ctx, s.far, did, all, func(ctx context.Context, part []extension.Failure) ([]extension.Failure, error) {
+		return do(parked, ctx, part)
+	})
 	done := changedEvents{s.stream, s.processor, []string{}}
-	for _, e := range changed {
-		done.Events = append(done.Events, e.Event)
+	for _, f := range changed {
+		done.Events = append(done.Events, f.ID)
 	}
-	what := words.Plural(len(done.Events), "event") + " " + did
+	what := words.Plural(len(done.Events), s.target.Noun) + " " + did
 	return errors.Join(err, unwritten(what, s.out.table(done, func(t table) {
 		for _, id := range done.Events {
 			t.linef("%s", id)

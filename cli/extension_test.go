@@ -7,6 +7,7 @@ import (
 
 	"github.com/runnel-go/runnel/internal/extension"
 	"github.com/runnel-go/runnel/internal/inspect"
+	"github.com/runnel-go/runnel/internal/store"
 	"github.com/runnel-go/runnel/internal/test/notes"
 )
 
@@ -25,7 +26,7 @@ func TestExtensionHasAGroupOfCommands(t *testing.T) {
 	s.run("notes", "--help").want(t, 0, "add  add a note, or replace", "")
 	s.run("notes", "add", "--help").want(t, 0, "--sign NAME", "")
 	s.run("notes").want(t, 2, "", "a command is needed: add")
-	s.run("notes", "ad").want(t, 2, "", "did you mean add?")
+	s.run("notes", "drop").want(t, 2, "", `unknown command "drop"; there is add`)
 	s.run("notes", "add", "gate").want(t, 2, "", "a note needs a name and a text; see")
 	s.run("notes", "add", "gate", "mind", "the step").want(t, 2, "", "Add note gate? There is no terminal to ask at: say --yes")
 	s.run("notes", "add", "gate", "mind", "the step", "--yes", "--sign", "ada", "--why", "ice").want(t, 0, "note gate added\n", "")
@@ -72,4 +73,46 @@ func TestKnownExtensionShowsWhereItIs(t *testing.T) {
 			t.Errorf("%q: %+v", args, r)
 		}
 	}
+}
+
+// boarded is a shop with the stream board and its processor keeper, of which notes has the part pins with three
+// dead notes.
+func boarded(t *testing.T) *shop {
+	s := noted(t)
+	if _, err := s.client().EnsureMeta(t.Context(), "board", store.Meta{Partitions: 2, MaxLen: 9, Codec: "json", Partitioner: "xxh64", Processors: []string{"keeper"}}); err != nil {
+		t.Fatal(err)
+	}
+	for name, why := range map[string]string{"door": "wind took it", "gate": "rain fell", "wall": "wind again"} {
+		if err := notes.Tear(t.Context(), s.client(), name, why); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return s
+}
+
+func TestDeadOfAPart(t *testing.T) {
+	s := boarded(t)
+	s.untyped("dead", "ls").matches(t, `(?m)^board/pins +3 +door +door `)
+	s.run("dead", "ls", "board/pins").matches(t, `(?m)^gate +- +gate +1 .* torn +rain fell$`)
+	all := parse[[]extension.Failure](t, s.run("dead", "ls", "board/pins", "--error", "WIND", "--limit", "1", "--output", "json"))
+	if len(all) != 1 || all[0].ID != "door" || all[0].State != extension.Dead || all[0].Error != "wind took it" {
+		t.Errorf("%+v", all)
+	}
+	s.run("dead", "show", "board/pins", "--id", "wall").matches(t, `(?m)^dead letter +wall$`, `(?m)^field "torn by" +"wind"$`)
+	s.run("dead", "replay", "board/pins", "--yes").want(t, 1, "", "what is dead at board/pins is no event, so it cannot be appended to a stream: dead retry board/pins tries it again")
+	s.run("dead", "retry", "board/pins", "--id", "gate").want(t, 0, "1 dead letter retried\n", "")
+	s.run("dead", "drop", "board/pins", "--yes").want(t, 2, "", "say --all")
+	got := parse[changedLetters](t, s.run("dead", "drop", "board/pins", "--key", "wall", "--yes", "--output", "json"))
+	if len(got.Dropped) != 1 || got.Dropped[0].ID != "wall" || got.Stream != "board" || got.Processor != "pins" {
+		t.Errorf("%+v", got)
+	}
+	if left := s.rdb.HKeys(t.Context(), "__notes:shop.dead").Val(); !slices.Equal(left, []string{"door"}) {
+		t.Errorf("left %q", left)
+	}
+	if mended := s.rdb.HGet(t.Context(), "__notes:shop.all", "gate").Val(); mended != "mended" {
+		t.Errorf("retried: %q", mended)
+	}
+	s.run("parked", "ls", "board/pins").want(t, 1, "", "at board/pins nothing waits for another attempt by itself")
+	s.run("dead", "ls", "board/wall").want(t, 1, "", `stream board has no processor "wall"; it has keeper`)
+	s.run("dead", "ls", "board/keeper", "--id", "gate").want(t, 2, "", `--id "gate" is no ID`)
 }

@@ -9,6 +9,8 @@ import (
 
 	"github.com/runnel-go/runnel/admin"
 	"github.com/runnel-go/runnel/internal/entryid"
+	"github.com/runnel-go/runnel/internal/extension"
+	"github.com/runnel-go/runnel/internal/targets"
 )
 
 // selectionFlags select parked events or dead letters of a processor.
@@ -26,10 +28,11 @@ func allFlag() cli.Flag {
 	return boolFlag(flagAll, "all of them, when no other flag narrows them down")
 }
 
-// A selection is a processor, and those of its parked events or dead letters that a command is about.
+// A selection is a target, and what of its parked or dead work a command is about.
 type selection struct {
 	*session
-	filter   admin.Filter
+	target   *extension.Target
+	filter   extension.Filter
 	narrowed bool // by any flag but --limit
 }
 
@@ -49,6 +52,13 @@ func selected(run func(ctx context.Context, s *selection, c *cli.Context) error)
 				return err
 			}
 			s.filter.Since = now.Add(-d)
+		}
+		var err error
+		if s.target, err = targets.Find(ctx, s.app, s.client, s.admin, s.stream, s.processor); err != nil {
+			return err
+		}
+		if err := s.checkID(c); err != nil {
+			return err
 		}
 		return run(ctx, s, c)
 	}
@@ -70,10 +80,15 @@ func (s *selection) parse(c *cli.Context) error {
 		}
 		s.filter.Partitions = []int{c.Int(flagPartition)}
 	}
-	if !c.IsSet(flagID) {
+	s.filter.ID = c.String(flagID)
+	return nil
+}
+
+// checkID refuses what is no ID of an event. A part of an extension may have other IDs.
+func (s *selection) checkID(c *cli.Context) error {
+	if !c.IsSet(flagID) || !targets.OfCore(s.target) {
 		return nil
 	}
-	s.filter.ID = c.String(flagID)
 	n, _, named := entryid.ParseEventID(s.filter.ID)
 	switch {
 	case !named && !wholeID.MatchString(s.filter.ID):

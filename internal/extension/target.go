@@ -37,13 +37,22 @@ type FailureStore interface {
 	Drop(ctx context.Context, of []Failure) ([]Failure, error)
 }
 
+// States of a Failure.
+const (
+	Running = "running" // an attempt has begun
+	Waiting = "waiting" // for its time
+	Due     = "due"     // for the owner of its partition
+	Behind  = "behind"  // for one before it
+	Dead    = "dead"
+)
+
 // A Failure is a piece of work that failed, such as an event.
 type Failure struct {
 	Partition int        `json:"partition"`
 	ID        string     `json:"id"`    // in its store
 	Event     string     `json:"event"` // partition/entry ID, "" if it is no event
 	Key       string     `json:"key"`   // as text to read
-	State     string     `json:"state"` // of a parked one: running, waiting, due or behind; "dead"
+	State     string     `json:"state"`
 	Reason    string     `json:"reason"`
 	Attempts  int        `json:"attempts"`
 	At        *time.Time `json:"at,omitempty"`    // of the next attempt

@@ -29,7 +29,7 @@ func TestDocumentNamesEveryFieldOfJSON(t *testing.T) {
 		}
 	}
 	printed := map[string][]string{}
-	for _, dir := range []string{"cli", "internal/inspect", "admin"} {
+	for _, dir := range []string{"cli", "internal/inspect", "internal/extension", "admin"} {
 		jsonFields(t, dir, printed)
 	}
 	if len(printed) < 10 {

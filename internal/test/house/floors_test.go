@@ -35,7 +35,7 @@ var floors = [][]string{
 	{"middleware", "python", "runneltest", "internal/families", "internal/test/notes"},
 	{"internal/records", "metrics"},
 	{"admin"},
-	{"internal/failures"},
+	{"internal/targets"},
 	{"web", "examples", "metrics/collector"},
 	{"cli"},
 	{"examples/layout/orders"},

@@ -37,7 +37,7 @@ func (d torn) List(ctx context.Context, f extension.Filter) iter.Seq2[extension.
 		}
 		n := 0
 		for _, name := range slices.Sorted(maps.Keys(all)) {
-			one := extension.Failure{ID: name, Key: name, State: "dead", Reason: "torn", Attempts: 1, Error: all[name], Died: &time.Time{}}
+			one := extension.Failure{ID: name, Key: name, State: extension.Dead, Reason: "torn", Attempts: 1, Error: all[name], Died: &time.Time{}}
 			if f.Fields {
 				one.Fields = map[string]any{"torn by": strings.Fields(all[name])[0]}
 			}
