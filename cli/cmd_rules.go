@@ -8,6 +8,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"github.com/runnel-go/runnel/internal/extension"
 	"github.com/runnel-go/runnel/internal/inspect"
 	"github.com/runnel-go/runnel/internal/words"
 )
@@ -27,6 +28,9 @@ func listStops(kind string) runner {
 		}
 		app, err := inspect.App(ctx, s.client, "", 1)
 		if err != nil {
+			return err
+		}
+		if err := extension.Recognize(ctx, s.app, s.client, app); err != nil {
 			return err
 		}
 		for _, p := range processorsOf(app) {

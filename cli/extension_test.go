@@ -116,3 +116,18 @@ func TestDeadOfAPart(t *testing.T) {
 	s.run("dead", "ls", "board/wall").want(t, 1, "", `stream board has no processor "wall"; it has keeper`)
 	s.run("dead", "ls", "board/keeper", "--id", "gate").want(t, 2, "", `--id "gate" is no ID`)
 }
+
+func TestPauseOfAPart(t *testing.T) {
+	s := boarded(t)
+	s.run("pause", "board/wall").want(t, 1, "", `stream board has no processor "wall"; it has keeper, pins`)
+	s.run("pause", "board/pins", "--who", "ada", "--wait").want(t, 0, "pause of processor:board/pins by ada; nothing runs any more\n", "")
+	s.untyped("block", "board/pins", "--partition", "1", "--as-admin").want(t, 0, "block of partition:board/pins/1", "")
+	s.untyped("pause", "board/wall", "--yet").want(t, 0, "pause of processor:board/wall", "")
+	for _, r := range printed[[]inspect.RuleState](s, "rules", "ls") {
+		if want := r.Scope == "processor:board/wall"; r.Absent != want {
+			t.Errorf("%s is absent: %v", r.Scope, r.Absent)
+		}
+	}
+	s.run("resume", "board/pins").want(t, 0, "the pause of processor:board/pins is removed\n", "")
+	s.run("unblock", "board/pins", "--partition", "1", "--as-admin").want(t, 0, "is removed", "")
+}

@@ -10,6 +10,7 @@ import (
 	"time"
 	"weak"
 
+	"github.com/runnel-go/runnel/internal/extension"
 	"github.com/runnel-go/runnel/internal/inspect"
 )
 
@@ -27,7 +28,15 @@ func (d *dashboard) look(ctx context.Context) (*inspect.Sample, error) {
 		}
 		d.watch = inspect.NewWatch(c, "", false, d.opts.CountAtMost)
 	}
-	return d.watch.Look(ctx)
+	sample, err := d.watch.Look(ctx)
+	if err != nil {
+		return nil, err
+	}
+	c, err := d.reg.Client()
+	if err == nil {
+		err = extension.Recognize(ctx, d.own, c, sample.App)
+	}
+	return sample, err
 }
 
 // A greeting is the first event for a page.

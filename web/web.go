@@ -82,7 +82,7 @@ func Handler(app *runnel.App, opts *Options) http.Handler {
 	if err := opts.Check(); err != nil {
 		panic("web: " + err.Error())
 	}
-	d := &dashboard{app: app.Name(), reg: appview.Of(app), admin: admin.New(app)}
+	d := &dashboard{app: app.Name(), own: app, reg: appview.Of(app), admin: admin.New(app)}
 	if opts != nil {
 		d.opts = *opts
 	}
@@ -98,6 +98,7 @@ func Handler(app *runnel.App, opts *Options) http.Handler {
 
 type dashboard struct {
 	app      string
+	own      *runnel.App // for its extensions
 	reg      *appview.View
 	admin    *admin.Client
 	opts     Options
