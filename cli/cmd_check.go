@@ -7,6 +7,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"github.com/runnel-go/runnel/internal/extension"
 	"github.com/runnel-go/runnel/internal/inspect"
 	"github.com/runnel-go/runnel/internal/words"
 )
@@ -68,6 +69,15 @@ func runCheck(ctx context.Context, s *session, c *cli.Context) error {
 	v := verdict{Processors: []checkedProc{}}
 	if v.Findings, err = inspect.Check(ctx, s.client, state, limitsOf(c)); err != nil {
 		return err
+	}
+	more, err := extension.Findings(ctx, s.app, s.client, limitsOf(c))
+	if err != nil {
+		return err
+	}
+	for _, f := range more {
+		if s.stream == "" || f.Stream == s.stream && (s.processor == "" || f.Processor == s.processor) {
+			v.Findings = append(v.Findings, f)
+		}
 	}
 	for _, p := range processorsOf(state) {
 		v.Processors = append(v.Processors, checkedProc{p.Stream, p.Processor, p.Totals})

@@ -9,6 +9,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"github.com/runnel-go/runnel/internal/extension"
 	"github.com/runnel-go/runnel/internal/inspect"
 	"github.com/runnel-go/runnel/internal/keys"
 )
@@ -37,6 +38,13 @@ func runDoctor(ctx context.Context, s *session, c *cli.Context) error {
 	found, err := inspect.Diagnose(ctx, s.client, role)
 	if err != nil {
 		return err
+	}
+	if role != keys.Produce { // a producer may not read the rest
+		more, err := extension.Diagnose(ctx, s.app, s.client)
+		if err != nil {
+			return err
+		}
+		found = append(found, more...)
 	}
 	err = s.out.write(found, func(w io.Writer) error {
 		for _, d := range found {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"github.com/runnel-go/runnel/internal/extension"
 	"github.com/runnel-go/runnel/internal/inspect"
 	"github.com/runnel-go/runnel/internal/words"
 	"github.com/runnel-go/runnel/rebalance"
@@ -81,11 +82,14 @@ func showStatus(ctx context.Context, s *session, all bool) error {
 	if err != nil {
 		return err
 	}
-	if s.stream == "" && !s.out.wide && !s.out.json {
-		return s.out.table(state, briefOf(ctx, s.client, state, all).write)
-	}
-	if s.stream == "" && !all {
-		state.HideInternal()
+	if s.stream == "" {
+		state.Extensions = extension.Status(ctx, s.app, s.client)
+		if !s.out.wide && !s.out.json {
+			return s.out.table(state, s.brief(ctx, state, all).write)
+		}
+		if !all {
+			state.HideInternal()
+		}
 	}
 	return s.out.table(state, func(t table) { writeStatus(t, state, s.out.wide, time.Now()) })
 }
@@ -98,6 +102,7 @@ func writeStatus(t table, a *inspect.AppState, wide bool, now time.Time) {
 	for _, e := range a.Evictions {
 		t.linef("%s: events may vanish without an error; run CONFIG SET maxmemory-policy noeviction there", e.Text)
 	}
+	writeExtensions(t, a)
 	for _, r := range a.Rules {
 		t.linef("%s", ruleText(r))
 	}
@@ -115,6 +120,15 @@ func writeStatus(t table, a *inspect.AppState, wide bool, now time.Time) {
 		for i := range s.Processors {
 			fmt.Fprintln(t)
 			writeProcessor(t, &s.Processors[i], wide, now)
+		}
+	}
+}
+
+// writeExtensions writes what each extension has to say.
+func writeExtensions(t table, a *inspect.AppState) {
+	for _, name := range slices.Sorted(maps.Keys(a.Extensions)) {
+		for _, line := range a.Extensions[name] {
+			t.linef("%s", shown(line))
 		}
 	}
 }

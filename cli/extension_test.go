@@ -131,3 +131,35 @@ func TestPauseOfAPart(t *testing.T) {
 	s.run("resume", "board/pins").want(t, 0, "the pause of processor:board/pins is removed\n", "")
 	s.run("unblock", "board/pins", "--partition", "1", "--as-admin").want(t, 0, "is removed", "")
 }
+
+func TestFindingsAndStatusOfAnExtension(t *testing.T) {
+	s := boarded(t)
+	s.run("doctor").matches(t, `(?m)^ok +notes: it finds nothing$`)
+	for _, name := range []string{"door", "gate", "wall"} {
+		if _, err := notes.Add(t.Context(), s.client(), name, "mind it"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	const found = "3 notes, above 2: read them"
+	if r := s.run("doctor"); r.code != 3 || !strings.Contains(r.out, "problem  notes: "+found+"\n") {
+		t.Errorf("%+v", r)
+	}
+	for _, tt := range []struct {
+		of   string
+		says bool
+	}{{"", true}, {"board", true}, {"board/keeper", false}} {
+		r := s.untyped(strings.Fields("check " + tt.of)...)
+		if r.code != 3 || strings.Contains(r.out, found) != tt.says {
+			t.Errorf("check %s: %+v", tt.of, r)
+		}
+	}
+	s.untyped("status").matches(t, `(?m)^notes: 3$`, `(?m)^`+found)
+	s.run("status", "--output", "wide").want(t, 0, "\nnotes: 3\n", "")
+	if got := printed[inspect.AppState](s, "status").Extensions; len(got) != 1 || !slices.Equal(got["notes"], []string{"notes: 3"}) {
+		t.Errorf("%q", got)
+	}
+	s.rdb.Del(t.Context(), "__notes:shop.all")
+	s.rdb.Set(t.Context(), "__notes:shop.all", "no hash", 0)
+	s.untyped("status").want(t, 0, "extension notes cannot be read: WRONGTYPE", "")
+	s.untyped("check").want(t, 1, "", "extension notes: WRONGTYPE")
+}

@@ -8,13 +8,13 @@ import (
 	"strings"
 	"time"
 
+	"github.com/runnel-go/runnel/internal/extension"
 	"github.com/runnel-go/runnel/internal/inspect"
-	"github.com/runnel-go/runnel/internal/store"
 	"github.com/runnel-go/runnel/internal/words"
 )
 
 // `status` of a whole app answers in ten lines, however large the app is: two about the app,
-// a table of at most five, two findings, and the commands that show more.
+// a table of at most five, two findings, and the commands that show more. Each extension adds two at most.
 const (
 	briefProcessors = 4
 	briefFindings   = 2
@@ -33,10 +33,22 @@ type briefFinding struct {
 	more int
 }
 
-// briefOf looks for findings in all streams, and leaves out internal ones then, unless all is set.
-func briefOf(ctx context.Context, c *store.Client, app *inspect.AppState, all bool) brief {
+// brief looks for findings in all streams, and leaves out internal ones then, unless all is set.
+func (s *session) brief(ctx context.Context, app *inspect.AppState, all bool) brief {
+	found, err := inspect.Check(ctx, s.client, app, inspect.Limits{})
+	if err == nil {
+		var more []inspect.Finding
+		more, err = extension.Findings(ctx, s.app, s.client, inspect.Limits{})
+		found = append(found, more...)
+	}
+	if !all {
+		app.HideInternal()
+	}
+	return briefOf(app, found, err)
+}
+
+func briefOf(app *inspect.AppState, found []inspect.Finding, err error) brief {
 	b := brief{app: app}
-	found, err := inspect.Check(ctx, c, app, inspect.Limits{})
 	if err != nil { // takes the place of all findings
 		found = []inspect.Finding{{Text: err.Error()}}
 	}
@@ -51,9 +63,6 @@ func briefOf(ctx context.Context, c *store.Client, app *inspect.AppState, all bo
 		} else {
 			b.findings = append(b.findings, briefFinding{f, 0})
 		}
-	}
-	if !all {
-		app.HideInternal()
 	}
 	b.processors = processorsOf(app)
 	slices.SortStableFunc(b.processors, func(p, o *inspect.ProcessorState) int {
@@ -86,6 +95,7 @@ func (b brief) write(t table) {
 	atLeast := func(n int64) string { return words.AtLeast(n, unknown) }
 	t.linef("lag %s, oldest unacked event %s; %s delayed, %s parked, %s dead, %s lost", words.AtLeast(all.Lag, all.LagMore || unknown), ageOf(all.Age, all.Lag > 0),
 		atLeast(delayed), atLeast(all.Parked), atLeast(all.Dead), atLeast(all.Lost))
+	writeExtensions(t, b.app)
 	b.writeProcessors(t)
 	if len(b.findings) == 0 {
 		t.linef("nothing is wrong")

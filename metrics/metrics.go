@@ -24,7 +24,6 @@ import (
 	runtime "github.com/VictoriaMetrics/metrics"
 
 	"github.com/runnel-go/runnel"
-	"github.com/runnel-go/runnel/internal/appview"
 	"github.com/runnel-go/runnel/internal/families"
 )
 
@@ -46,11 +45,11 @@ const (
 )
 
 // Handler serves the metrics of an app, of the Go runtime and of the process in the text format of
-// Prometheus. Call it before Run: it turns on the measurement of latencies, which costs less than
-// 0.1 µs per event. A nil opts is all defaults.
+// Prometheus. Call it before Run, after all is registered: it turns on the measurement of latencies,
+// which costs less than 0.1 µs per event. A nil opts is all defaults.
 func Handler(app *runnel.App, opts *Options) http.Handler {
 	o := cmp.Or(opts, &Options{})
-	return handler(families.OfWorker(appview.Of(app), cmp.Or(o.Partitions, DefaultPartitions), cmp.Or(o.CountAtMost, DefaultCountAtMost)))
+	return handler(families.OfWorker(app, cmp.Or(o.Partitions, DefaultPartitions), cmp.Or(o.CountAtMost, DefaultCountAtMost)))
 }
 
 // OverviewHandler serves the metrics of an app as a whole in the text format of Prometheus, even
@@ -59,7 +58,7 @@ func Handler(app *runnel.App, opts *Options) http.Handler {
 // partitions, at most once in five seconds. The dashboard serves it at /metrics. A nil opts is all
 // defaults; Options.Partitions has no effect. The handler is safe for concurrent use.
 func OverviewHandler(app *runnel.App, opts *Options) http.Handler {
-	return handler(families.OfApp(appview.Of(app), cmp.Or(cmp.Or(opts, &Options{}).CountAtMost, DefaultCountAtMost)))
+	return handler(families.OfApp(app, cmp.Or(cmp.Or(opts, &Options{}).CountAtMost, DefaultCountAtMost)))
 }
 
 func handler(source families.Source) http.Handler {

@@ -17,25 +17,28 @@ const (
 )
 
 type appSource struct {
-	app   *appview.View
-	count int64
+	app        *appview.View
+	count      int64
+	extensions *extensions
 
 	mu   sync.Mutex // held during requests to Redis, so that concurrent scrapes share an answer
 	at   time.Time
 	last *inspect.AppState
+	more []Sample // of extensions
 }
 
-// OfApp returns the source of the metrics of an app as a whole. At most countAtMost entries of a
-// partition are counted one by one.
-func OfApp(app *appview.View, countAtMost int64) Source {
-	return &appSource{app: app, count: countAtMost}
+// OfApp returns the source of the metrics of an app as a whole, a *runnel.App. At most countAtMost
+// entries of a partition are counted one by one.
+func OfApp(app any, countAtMost int64) Source {
+	view := appview.Of(app)
+	return &appSource{app: view, count: countAtMost, extensions: extensionsOf(view.App, app, true)}
 }
 
-func (*appSource) Families() []*Family { return chosen(true) }
+func (a *appSource) Families() []*Family { return append(chosen(true), a.extensions.list...) }
 
 func (a *appSource) Gather(add func(Sample)) {
 	g := gathering{a.app.App, add}
-	state := a.look()
+	state, more := a.look()
 	g.one(appUp, oneIf(state != nil))
 	if state == nil {
 		return
@@ -61,35 +64,39 @@ func (a *appSource) Gather(add func(Sample)) {
 	rows(g, appOwnerRows, processors, labels)
 	rows(g, appLagRows, public, labels)
 	rows(g, appStoredRows, processors, labels)
+	for _, s := range more {
+		add(s)
+	}
 }
 
 func evicting(all []inspect.EvictionState) bool {
 	return slices.ContainsFunc(all, func(e inspect.EvictionState) bool { return e.MaxMemory > 0 })
 }
 
-// look returns the state of the app, nil if unknown.
-func (a *appSource) look() *inspect.AppState {
+// look returns the state of the app, nil if unknown, and the samples of extensions.
+func (a *appSource) look() (*inspect.AppState, []Sample) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if a.last != nil && time.Since(a.at) < appFreshFor {
-		return a.last
+		return a.last, a.more
 	}
 	a.last = nil
 	ctx, cancel := context.WithTimeout(context.Background(), appPatience)
 	defer cancel()
 	client, err := a.app.Client()
 	if err != nil {
-		return nil
+		return nil, nil
 	}
 	if a.last, err = inspect.App(ctx, client, "", a.count); err != nil {
-		return nil
+		return nil, nil
 	}
 	if a.last.Evictions, err = inspect.Evictions(ctx, client); err != nil {
 		a.last = nil
-		return nil
+		return nil, nil
 	}
+	a.more = a.extensions.gather(ctx, client)
 	a.at = time.Now()
-	return a.last
+	return a.last, a.more
 }
 
 var (

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"sync/atomic"
 
+	"github.com/runnel-go/runnel/internal/extension"
 	"github.com/runnel-go/runnel/internal/worker"
 )
 
@@ -18,13 +19,13 @@ type Family struct {
 }
 
 // A Kind is the type of a metric, as the text format names it.
-type Kind string
+type Kind = extension.Kind
 
 // Kinds of metrics.
 const (
-	Counter   Kind = "counter"
-	Gauge     Kind = "gauge"
-	Histogram Kind = "histogram"
+	Counter   = extension.Counter
+	Gauge     = extension.Gauge
+	Histogram = extension.Histogram
 )
 
 // A Sample is the value of one series.

@@ -20,17 +20,20 @@ type workerSource struct {
 	app    *appview.View
 	series int // partitions of a processor that have series of their own
 	looks  *looks
+
+	extensions *extensions
 }
 
-// OfWorker returns the source of the metrics of an app's worker, and turns on the measurement of
-// latencies. At most series partitions of a processor have series of their own; at most countAtMost
+// OfWorker returns the source of the metrics of an app's worker, a *runnel.App, and turns on the
+// measurement of latencies. At most series partitions of a processor have series of their own; at most countAtMost
 // entries of a partition are counted one by one.
-func OfWorker(app *appview.View, series int, countAtMost int64) Source {
-	app.KeepLatencies()
-	return &workerSource{app, series, &looks{app: app, count: countAtMost}}
+func OfWorker(app any, series int, countAtMost int64) Source {
+	view := appview.Of(app)
+	view.KeepLatencies()
+	return &workerSource{view, series, &looks{app: view, count: countAtMost}, extensionsOf(view.App, app, false)}
 }
 
-func (*workerSource) Families() []*Family { return chosen(false) }
+func (w *workerSource) Families() []*Family { return append(chosen(false), w.extensions.list...) }
 
 func (w *workerSource) Gather(add func(Sample)) {
 	g := gathering{w.app.App, add}
@@ -59,6 +62,9 @@ func (w *workerSource) Gather(add func(Sample)) {
 		g.partitions(looks, w.series, func(l *look) bool { return internal[l.stream] })
 	}
 	if client, err := w.app.Client(); err == nil {
+		for _, s := range w.extensions.gather(ctx, client) {
+			add(s)
+		}
 		if all, err := inspect.Evictions(ctx, client); err == nil {
 			g.one(evicts, oneIf(evicting(all)))
 		}

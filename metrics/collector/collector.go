@@ -10,7 +10,6 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/runnel-go/runnel"
-	"github.com/runnel-go/runnel/internal/appview"
 	"github.com/runnel-go/runnel/internal/families"
 	"github.com/runnel-go/runnel/metrics"
 )
@@ -24,16 +23,16 @@ type Collector struct {
 var _ prometheus.Collector = (*Collector)(nil)
 
 // New returns the collector of what metrics.Handler serves; nil opts are all defaults. Call it
-// before Run: it turns on the measurement of latencies.
+// before Run, after all is registered: it turns on the measurement of latencies.
 func New(app *runnel.App, opts *metrics.Options) *Collector {
 	o := cmp.Or(opts, &metrics.Options{})
-	return collect(families.OfWorker(appview.Of(app), cmp.Or(o.Partitions, metrics.DefaultPartitions), cmp.Or(o.CountAtMost, metrics.DefaultCountAtMost)))
+	return collect(families.OfWorker(app, cmp.Or(o.Partitions, metrics.DefaultPartitions), cmp.Or(o.CountAtMost, metrics.DefaultCountAtMost)))
 }
 
 // NewOverview returns the collector of what metrics.OverviewHandler serves; nil opts are all
 // defaults.
 func NewOverview(app *runnel.App, opts *metrics.Options) *Collector {
-	return collect(families.OfApp(appview.Of(app), cmp.Or(cmp.Or(opts, &metrics.Options{}).CountAtMost, metrics.DefaultCountAtMost)))
+	return collect(families.OfApp(app, cmp.Or(cmp.Or(opts, &metrics.Options{}).CountAtMost, metrics.DefaultCountAtMost)))
 }
 
 func collect(source families.Source) *Collector {

@@ -14,6 +14,8 @@ import (
 
 	"github.com/runnel-go/runnel"
 	"github.com/runnel-go/runnel/internal/embedded"
+	"github.com/runnel-go/runnel/internal/extension"
+	"github.com/runnel-go/runnel/internal/test/notes"
 	"github.com/runnel-go/runnel/internal/test/redistest"
 	"github.com/runnel-go/runnel/metrics"
 	"github.com/runnel-go/runnel/metrics/collector"
@@ -31,6 +33,7 @@ func TestCollectorsServeWhatHandlersServe(t *testing.T) {
 	defer app.Close()
 	numbers := runnel.NewStream(app, "numbers", func(n int) string { return "k" }, &runnel.StreamOptions{Partitions: 3})
 	numbers.Process("add", runnel.Each(func(context.Context, *runnel.Event, int) error { return nil }), nil)
+	extension.Register(app, notes.New())
 	reg := prometheus.NewRegistry()
 	reg.MustRegister(collector.New(app, nil), collector.NewOverview(app, nil))
 	registry := promhttp.HandlerFor(reg, promhttp.HandlerOpts{})
@@ -52,6 +55,9 @@ func TestCollectorsServeWhatHandlersServe(t *testing.T) {
 		})
 	}, different)
 	redistest.Eventually(t, "the same while it runs", equal, different)
+	if text := strings.Join(lines(registry), "\n"); !strings.Contains(text, "runnel_notes_added_total{") || !strings.Contains(text, "runnel_app_notes_stored_notes{") {
+		t.Errorf("no metrics of an extension in\n%s", text)
+	}
 	cancel()
 	if err := <-ended; err != nil {
 		t.Error(err)
