@@ -1,10 +1,12 @@
 package web
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"strings"
 	"time"
@@ -17,6 +19,9 @@ const (
 	actionPatience = time.Minute
 	mostBody       = 64 << 10
 	mostChosen     = mostListed // events of one action
+
+	// Maximum bytes of what the audit has of an action.
+	mostWho, mostOn, mostWhy = 100, 300, 500
 )
 
 // A command is the request of an action, which determines the fields it needs.
@@ -97,6 +102,12 @@ func (d *dashboard) act(w http.ResponseWriter, r *http.Request) {
 		refuse(w, codeOf(err), err)
 		return
 	}
+	note := store.Audit{Who: cmd.Who, From: cmd.from, What: name, On: cut(todo.on(cmd), mostOn).Text, Why: cmd.Why, Detail: cmd.detail()}
+	d.perform(w, r, note, func(ctx context.Context, _ *store.Client) (string, error) { return todo.do(ctx, d.admin, cmd) })
+}
+
+// perform does an action that was admitted, and answers.
+func (d *dashboard) perform(w http.ResponseWriter, r *http.Request, note store.Audit, do func(context.Context, *store.Client) (string, error)) {
 	c, err := d.reg.Client()
 	if err != nil {
 		refuse(w, codeOf(err), err)
@@ -106,15 +117,13 @@ func (d *dashboard) act(w http.ResponseWriter, r *http.Request) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(r.Context()), actionPatience)
 	defer cancel()
 	http.NewResponseController(w).SetWriteDeadline(time.Now().Add(actionPatience + writePatience))
-	code, out := d.audited(ctx, c, store.Audit{
-		Who: cmd.Who, From: cmd.from, What: name, On: cut(todo.on(cmd), 300).Text, Why: cmd.Why, Detail: cmd.detail(),
-	}, func(ctx context.Context) (string, error) { return todo.do(ctx, d.admin, cmd) })
+	code, out := audited(ctx, c, note, func(ctx context.Context) (string, error) { return do(ctx, c) })
 	answer(w, code, out)
 }
 
 // audited calls an action between two entries in the audit stream, unless the first cannot be
 // written.
-func (d *dashboard) audited(ctx context.Context, c *store.Client, note store.Audit, do func(context.Context) (string, error)) (code int, out outcome) {
+func audited(ctx context.Context, c *store.Client, note store.Audit, do func(context.Context) (string, error)) (code int, out outcome) {
 	result, unnoted, err := c.Audited(ctx, note, do)
 	out.Result, code = result, http.StatusOK
 	if err != nil {
@@ -126,26 +135,45 @@ func (d *dashboard) audited(ctx context.Context, c *store.Client, note store.Aud
 	return code, out
 }
 
-func commandOf(w http.ResponseWriter, r *http.Request) (*command, error) {
+// bodyOf reads the JSON of an action.
+func bodyOf(w http.ResponseWriter, r *http.Request) ([]byte, error) {
 	if kind, _, _ := strings.Cut(r.Header.Get("Content-Type"), ";"); kind != "application/json" {
 		return nil, &requestError{http.StatusUnsupportedMediaType, "an action is JSON"}
 	}
-	body := json.NewDecoder(http.MaxBytesReader(w, r.Body, mostBody))
+	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, mostBody))
+	if errors.As(err, new(*http.MaxBytesError)) {
+		return nil, &requestError{http.StatusRequestEntityTooLarge, "the request is too large"}
+	}
+	if err != nil {
+		return nil, badRequest("this is no action: %v", err)
+	}
+	return body, nil
+}
+
+// fromOf returns where a request came from, for the audit.
+func fromOf(r *http.Request) string {
+	from := addressOf(r)
+	if through := r.Header.Get("X-Forwarded-For"); through != "" {
+		from += " for " + cut(through, 100).Text
+	}
+	return from
+}
+
+func commandOf(w http.ResponseWriter, r *http.Request) (*command, error) {
+	text, err := bodyOf(w, r)
+	if err != nil {
+		return nil, err
+	}
+	body := json.NewDecoder(bytes.NewReader(text))
 	body.DisallowUnknownFields()
 	cmd := &command{}
 	if err := body.Decode(cmd); err != nil {
-		if large := (*http.MaxBytesError)(nil); errors.As(err, &large) {
-			return nil, &requestError{http.StatusRequestEntityTooLarge, "the request is too large"}
-		}
 		return nil, badRequest("this is no action: %v", err)
 	}
 	if len(cmd.IDs) > mostChosen {
 		return nil, badRequest("at most %d events at a time", mostChosen)
 	}
-	cmd.Who, cmd.Why, cmd.from = cut(cmd.Who, 100).Text, cut(cmd.Why, 500).Text, addressOf(r)
-	if through := r.Header.Get("X-Forwarded-For"); through != "" {
-		cmd.from += " for " + cut(through, 100).Text
-	}
+	cmd.Who, cmd.Why, cmd.from = cut(cmd.Who, mostWho).Text, cut(cmd.Why, mostWhy).Text, fromOf(r)
 	return cmd, nil
 }
 

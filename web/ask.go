@@ -12,6 +12,7 @@ import (
 
 	"github.com/runnel-go/runnel/admin"
 	"github.com/runnel-go/runnel/internal/entryid"
+	"github.com/runnel-go/runnel/internal/extension"
 	"github.com/runnel-go/runnel/internal/store"
 )
 
@@ -84,7 +85,7 @@ func codeOf(err error) int {
 		beyond  *admin.PartitionError
 	)
 	switch {
-	case errors.As(err, &several), errors.As(err, &beyond):
+	case errors.As(err, &several), errors.As(err, &beyond), errors.As(err, new(*extension.UsageError)):
 		return http.StatusBadRequest
 	case errors.As(err, &missing):
 		return http.StatusNotFound

@@ -35,18 +35,22 @@ func embeddedAssets() assets {
 			return err
 		}
 		body, err := embedded.ReadFile(name)
-		sum := sha256.Sum256(body)
-		kind, ok := contentTypes[path.Ext(name)]
-		if !ok {
-			kind = mime.TypeByExtension(".txt")
-		}
-		files[strings.TrimPrefix(name, "assets/")] = asset{body, `"` + hex.EncodeToString(sum[:8]) + `"`, kind}
+		files[strings.TrimPrefix(name, "assets/")] = newAsset(name, body)
 		return err
 	})
 	if err != nil {
 		panic("web: " + err.Error()) // the files are a part of the program
 	}
 	return files
+}
+
+func newAsset(name string, body []byte) asset {
+	sum := sha256.Sum256(body)
+	kind, ok := contentTypes[path.Ext(name)]
+	if !ok {
+		kind = mime.TypeByExtension(".txt")
+	}
+	return asset{body, `"` + hex.EncodeToString(sum[:8]) + `"`, kind}
 }
 
 func (a assets) serve(w http.ResponseWriter, r *http.Request, name string) {

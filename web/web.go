@@ -12,6 +12,7 @@ package web
 
 import (
 	"cmp"
+	"context"
 	"fmt"
 	"net/http"
 	"regexp"
@@ -23,6 +24,7 @@ import (
 	"github.com/runnel-go/runnel/admin"
 	"github.com/runnel-go/runnel/internal/appview"
 	"github.com/runnel-go/runnel/internal/inspect"
+	"github.com/runnel-go/runnel/internal/store"
 	"github.com/runnel-go/runnel/metrics"
 )
 
@@ -75,7 +77,7 @@ func (o *Options) Check() error {
 	return nil
 }
 
-// Handler serves the dashboard of an app. It panics if Options.Check returns an error. The handler
+// Handler serves the dashboard of an app. Call it after all is registered. It panics if Options.Check returns an error. The handler
 // does nothing while no page is open, and needs no close. Streams of events to browsers end when
 // their http.Server is shut down. A nil opts is all defaults.
 func Handler(app *runnel.App, opts *Options) http.Handler {
@@ -117,6 +119,15 @@ type dashboard struct {
 func (d *dashboard) routes() *http.ServeMux {
 	m := http.NewServeMux()
 	files := embeddedAssets()
+	for name, page := range d.pages() {
+		files["extension/"+name+".js"] = newAsset(name+".js", page.Module)
+		for read, list := range page.Reads {
+			m.HandleFunc("GET /api/"+name+"/"+read, d.ask(func(ctx context.Context, c *store.Client, r *http.Request) (any, error) {
+				return list(ctx, c, r.URL.Query())
+			}))
+		}
+	}
+	m.HandleFunc("GET /assets/extensions.js", d.extensionPages)
 	m.HandleFunc("GET /{$}", func(w http.ResponseWriter, r *http.Request) { files.serve(w, r, "index.html") })
 	m.HandleFunc("GET /assets/{path...}", func(w http.ResponseWriter, r *http.Request) { files.serve(w, r, r.PathValue("path")) })
 	m.HandleFunc("GET /api/live", d.live)
@@ -129,6 +140,7 @@ func (d *dashboard) routes() *http.ServeMux {
 	if d.opts.AllowActions {
 		m.HandleFunc("POST /api/token", d.token)
 		m.HandleFunc("POST /api/actions/{name}", d.act)
+		m.HandleFunc("POST /api/actions/{extension}/{name}", d.actExtension)
 	}
 	return m
 }

@@ -4,6 +4,7 @@ import { Dead } from "./dead.js";
 import { Delayed } from "./delayed.js";
 import { Dialogs } from "./dialog.js";
 import { Events } from "./events.js";
+import { extensions } from "./extensions.js";
 import { live, watch } from "./live.js";
 import { Overview } from "./overview.js";
 import { Parked } from "./parked.js";
@@ -23,6 +24,7 @@ const pages = [
   { route: "delayed", title: "Delayed", view: Delayed, of: "stream" },
   { route: "rules", title: "Rules", view: Rules },
   { route: "audit", title: "Audit", view: Audit },
+  ...extensions,
 ];
 
 function address() {
