@@ -103,7 +103,9 @@ func (d *dashboard) act(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	note := store.Audit{Who: cmd.Who, From: cmd.from, What: name, On: cut(todo.on(cmd), mostOn).Text, Why: cmd.Why, Detail: cmd.detail()}
-	d.perform(w, r, note, func(ctx context.Context, _ *store.Client) (string, error) { return todo.do(ctx, d.admin, cmd) })
+	d.perform(w, r, note, func(ctx context.Context, c *store.Client) (string, error) {
+		return d.onPart(ctx, c, name, cmd, todo.do)
+	})
 }
 
 // perform does an action that was admitted, and answers.

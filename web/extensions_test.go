@@ -110,3 +110,31 @@ func TestRulesOfPartsAreThere(t *testing.T) {
 		}
 	}
 }
+
+// What failed at a part is listed, retried and dropped as dead letters of a processor are.
+func TestDeadOfAPart(t *testing.T) {
+	s := noted(t, &Options{AllowActions: true, Token: secret})
+	for _, name := range []string{"door", "gate", "wall"} {
+		s.must(notes.Tear(t.Context(), s.c, name, "wind took the "+name))
+	}
+	dead := func(query string) listedAside[extension.Failure] {
+		return get[listedAside[extension.Failure]](s, "/api/dead?processor=board/pins"+query)
+	}
+	if l := dead("&limit=2"); len(l.List) != 2 || !l.More || l.List[0].ID != "door" || l.List[0].Error != "wind took the door" {
+		t.Errorf("%+v", l)
+	}
+	if l := dead("&id=gate&error=WIND&partition=0"); len(l.List) != 1 || l.List[0].Key != "gate" {
+		t.Errorf("%+v", l)
+	}
+	if l := get[listedAside[extension.Failure]](s, "/api/parked?processor=board/pins"); len(l.List) != 0 {
+		t.Errorf("parked: %+v", l)
+	}
+	s.did("retry-dead", `{"processor": "board/pins", "ids": ["gate"]}`, http.StatusOK, "1 dead letter retried")
+	s.did("drop", `{"processor": "board/pins", "ids": ["door", "gate"]}`, http.StatusOK, "1 dead letter dropped")
+	s.did("drop", `{"processor": "board/pins", "ids": ["door"]}`, http.StatusConflict, "none of them is there any more")
+	s.did("drop-parked", `{"processor": "board/pins", "ids": ["door"]}`, http.StatusBadRequest, "board/pins has none")
+	s.did("replay", `{"processor": "board/pins", "ids": ["0/1-1"]}`, http.StatusNotFound, "board")
+	if l := dead(""); len(l.List) != 1 || l.List[0].ID != "wall" {
+		t.Errorf("%+v", l)
+	}
+}
