@@ -82,6 +82,29 @@ func TestFirstPagesShowExamples(t *testing.T) {
 	}
 }
 
+var anyBlock = regexp.MustCompile("(?s)```(?:go|js)\n(.*?)```")
+
+// The code in docs/extensions.md is that of the tiny extension, which tests run.
+func TestExtensionsAreExplainedByTheirExample(t *testing.T) {
+	files, err := filepath.Glob("internal/test/notes/*")
+	if err != nil || len(files) < 3 {
+		t.Fatalf("found %q: %v", files, err)
+	}
+	var code strings.Builder
+	for _, path := range files {
+		code.WriteString(readDoc(t, path))
+	}
+	blocks := anyBlock.FindAllStringSubmatch(readDoc(t, "docs/extensions.md"), -1)
+	if len(blocks) < 7 {
+		t.Fatalf("found %d pieces of code", len(blocks))
+	}
+	for _, block := range blocks {
+		if !strings.Contains(code.String(), block[1]) {
+			t.Errorf("not in internal/test/notes:\n%s", block[1])
+		}
+	}
+}
+
 func TestReadmeNamesEveryExample(t *testing.T) {
 	mains, err := filepath.Glob("examples/*/main.go")
 	if err != nil || len(mains) == 0 {
