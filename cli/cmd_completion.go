@@ -99,7 +99,7 @@ func (p *program) complete(ctx context.Context, words []string) int {
 		found = append(found, "--help")
 	case len(commands) > 0 && len(args) == 0:
 		if command == nil {
-			p.revealFor(ctx, root, before)
+			p.reveal(contextOf(ctx, root, before), root.Commands)
 		}
 		for _, c := range commands {
 			if !c.Hidden {
@@ -108,6 +108,9 @@ func (p *program) complete(ctx context.Context, words []string) int {
 		}
 	case command != nil && len(args) == 0:
 		found = p.names(ctx, command.ArgsUsage, before)
+		if slices.Contains(takeParts, path[0]) {
+			found = append(found, p.parts(contextOf(ctx, root, before))...)
+		}
 	}
 	slices.Sort(found)
 	for _, word := range slices.Compact(found) {
@@ -128,16 +131,18 @@ func placeOf(typed []string) (flags []string) {
 	return flags
 }
 
-// revealFor is reveal for what was typed so far.
-func (p *program) revealFor(ctx context.Context, root *cli.App, typed []string) {
+// contextOf is of the program's own flags in what was typed so far.
+func contextOf(ctx context.Context, root *cli.App, typed []string) *cli.Context {
 	set := flag.NewFlagSet(root.HelpName, flag.ContinueOnError)
 	set.SetOutput(io.Discard)
-	if parseFlags(set, root.Flags, placeOf(typed)) == nil {
-		c := cli.NewContext(root, set, &cli.Context{Context: ctx})
-		c.Command = &cli.Command{HelpName: root.HelpName}
-		p.reveal(c, root.Commands)
-	}
+	_ = parseFlags(set, root.Flags, placeOf(typed)) // each has its value
+	c := cli.NewContext(root, set, &cli.Context{Context: ctx})
+	c.Command = &cli.Command{HelpName: root.HelpName}
+	return c
 }
+
+// takeParts are the commands that take a part of an extension where they take a processor.
+var takeParts = []string{"pause", "resume", "block", "unblock", "parked", "dead"}
 
 // names are the streams and processors that an argument may name, by the usage of its command.
 func (p *program) names(ctx context.Context, usage string, typed []string) (found []string) {

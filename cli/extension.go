@@ -8,6 +8,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"github.com/runnel-go/runnel"
 	"github.com/runnel-go/runnel/internal/extension"
 	"github.com/runnel-go/runnel/internal/rules"
 	"github.com/runnel-go/runnel/internal/store"
@@ -27,7 +28,7 @@ func extensionCommands(p *program) (groups []*cli.Command) {
 	for _, e := range p.extensions() {
 		var commands []*cli.Command
 		for _, command := range e.Commands {
-			commands = append(commands, p.extensionCommand(e, command))
+			commands = append(commands, extensionCommand(p, e, command))
 		}
 		if len(commands) > 0 {
 			group := p.group(e.Name, e.Usage, commands...)
@@ -38,7 +39,7 @@ func extensionCommands(p *program) (groups []*cli.Command) {
 	return groups
 }
 
-func (p *program) extensionCommand(e extension.Entry, command extension.Command) *cli.Command {
+func extensionCommand(p *program, e extension.Entry, command extension.Command) *cli.Command {
 	var flags []cli.Flag
 	for _, f := range command.Flags {
 		flags = append(flags, flagOf(f))
@@ -115,6 +116,33 @@ func (p *program) reveal(c *cli.Context, commands []*cli.Command) {
 	if len(hidden) == 0 {
 		return
 	}
+	p.quietly(c, func(ctx context.Context, _ *runnel.App, client *store.Client) {
+		for _, e := range p.extensions() {
+			if group := hidden[e.Name]; group != nil {
+				there, err := e.There(ctx, client)
+				group.Hidden = err != nil || !there
+			}
+		}
+	})
+}
+
+// parts are the parts of extensions, as OWNER/PART.
+func (p *program) parts(c *cli.Context) (names []string) {
+	if len(p.extensions()) == 0 {
+		return nil
+	}
+	p.quietly(c, func(ctx context.Context, app *runnel.App, client *store.Client) {
+		all, _ := extension.Targets(ctx, app, client, "") // a shell shows no errors
+		for _, t := range all {
+			names = append(names, t.Owner+"/"+t.Part)
+		}
+	})
+	return names
+}
+
+// quietly calls do with the client of the app that the flags name, if they name one. do has as long as
+// a user waits who pressed a key.
+func (p *program) quietly(c *cli.Context, do func(ctx context.Context, app *runnel.App, client *store.Client)) {
 	s := &session{program: p}
 	if s.open(c) != nil {
 		return
@@ -128,10 +156,5 @@ func (p *program) reveal(c *cli.Context, commands []*cli.Command) {
 	}
 	ctx, cancel := context.WithTimeout(c.Context, completePatience)
 	defer cancel()
-	for _, e := range p.extensions() {
-		if group := hidden[e.Name]; group != nil {
-			there, err := e.There(ctx, client)
-			group.Hidden = err != nil || !there
-		}
-	}
+	do(ctx, s.app, client)
 }

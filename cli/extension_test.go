@@ -117,6 +117,17 @@ func TestDeadOfAPart(t *testing.T) {
 	s.run("dead", "ls", "board/keeper", "--id", "gate").want(t, 2, "", `--id "gate" is no ID`)
 }
 
+func TestPartsAreCompleted(t *testing.T) {
+	s := boarded(t)
+	for line, want := range map[string]string{
+		"pause --app shop board/": "board/keeper board/pins", "dead --app shop drop board/p": "board/pins", "processor --app shop reset board/": "board/keeper",
+	} {
+		if got := s.completed(strings.Split(line, " ")...); !slices.Equal(got, strings.Fields(want)) {
+			t.Errorf("%q: %q, want %q", line, got, want)
+		}
+	}
+}
+
 func TestPauseOfAPart(t *testing.T) {
 	s := boarded(t)
 	s.run("pause", "board/wall").want(t, 1, "", `stream board has no processor "wall"; it has keeper, pins`)

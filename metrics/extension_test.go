@@ -32,7 +32,7 @@ func TestMetricsOfAnExtension(t *testing.T) {
 		got  map[string]string
 		want string
 	}{
-		{"worker", scrape(t, worker), `runnel_notes_added_total{,how="page"} 0`},
+		{"worker", scrape(t, worker), `runnel_notes_added_total{,replaced="no"} 0`},
 		{"overview", scrape(t, overview), "runnel_app_notes_stored_notes{} 2"},
 	} {
 		var own []string

@@ -134,21 +134,21 @@ func FindTarget(ctx context.Context, app any, c *store.Client, owner, part strin
 	return nil, missing
 }
 
-// Recognize marks the rules of a state whose scope is a part, so that Stops does not call that absent. It asks
-// Redis only where a rule names no processor of the core.
+// Recognize marks the rules of a state whose scope is a part, so that Stops does not call that absent; nor does it
+// where the error says that this cannot be told. It asks Redis only where a rule names no processor of the core.
 func Recognize(ctx context.Context, app any, c *store.Client, state *inspect.AppState) error {
+	var errs []error
 	for _, r := range state.Stops() {
 		scope, err := rules.ParseScope(r.Scope)
 		if err != nil || !r.Absent || scope.ProcessorName() == "" {
 			continue
 		}
 		t, err := FindTarget(ctx, app, c, scope.StreamName(), scope.ProcessorName())
-		if err != nil && !errors.As(err, new(*NotTargetError)) {
-			return err
+		if errors.As(err, new(*NotTargetError)) || err == nil && t == nil {
+			continue
 		}
-		if t != nil {
-			state.Parts = append(state.Parts, r.Scope)
-		}
+		state.Parts = append(state.Parts, r.Scope)
+		errs = append(errs, err)
 	}
-	return nil
+	return errors.Join(errs...)
 }

@@ -1,10 +1,17 @@
 package extension_test
 
 import (
+	"context"
+	"errors"
+	"slices"
 	"testing"
 	"time"
 
+	"github.com/runnel-go/runnel"
 	"github.com/runnel-go/runnel/internal/extension"
+	"github.com/runnel-go/runnel/internal/inspect"
+	"github.com/runnel-go/runnel/internal/store"
+	"github.com/runnel-go/runnel/internal/test/notes"
 )
 
 func TestFilterChooses(t *testing.T) {
@@ -34,5 +41,36 @@ func TestFilterChooses(t *testing.T) {
 		if got := tt.f.Chooses(one); got != tt.want {
 			t.Errorf("%s: %v", tt.name, got)
 		}
+	}
+}
+
+// A rule is called absent only where its stream has no such part for sure.
+func TestRecognizeRulesOfParts(t *testing.T) {
+	app := runnel.New("shop", nil)
+	t.Cleanup(func() { app.Close() })
+	e := notes.New()
+	there := e.Targets
+	e.Targets = func(ctx context.Context, c *store.Client, owner string) ([]extension.Target, error) {
+		if owner == "broken" {
+			return nil, errors.New("no answer")
+		}
+		return there(ctx, c, owner)
+	}
+	extension.Register(app, e)
+	state := &inspect.AppState{}
+	for _, scope := range []string{"processor:board/pins", "partition:board/pins/3", "processor:board/wall", "processor:other/pins", "processor:broken/pins", "stream:gone"} {
+		state.Rules = append(state.Rules, inspect.RuleState{Kind: "pause", Scope: scope})
+	}
+	if err := extension.Recognize(t.Context(), app, nil, state); err == nil || err.Error() != "extension notes: no answer" {
+		t.Errorf("error %v", err)
+	}
+	var absent []string
+	for _, r := range state.Stops() {
+		if r.Absent {
+			absent = append(absent, r.Scope)
+		}
+	}
+	if want := []string{"processor:board/wall", "processor:other/pins", "stream:gone"}; !slices.Equal(absent, want) {
+		t.Errorf("absent %q, want %q", absent, want)
 	}
 }

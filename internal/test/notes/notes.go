@@ -23,20 +23,20 @@ const most = 2
 // moves and doctor know them.
 func key(c *store.Client, what string) string { return "__notes:" + c.Keys().App + "." + what }
 
-// New returns the extension, which counts what this process adds.
+// New returns the extension, which counts the notes that its page has added in this process.
 func New() *extension.Extension {
 	added := &atomic.Int64{}
 	stored := &extension.Metric{Name: "stored_notes", Help: "Notes in Redis.", Kind: extension.Gauge, OfApp: true}
-	adds := &extension.Metric{Name: "added_total", Help: "Notes that this process added.", Kind: extension.Counter, Labels: []string{"how"}}
+	adds := &extension.Metric{Name: "added_total", Help: "Notes that this process added, by whether they replaced one.", Kind: extension.Counter, Labels: []string{"replaced"}}
 	return &extension.Extension{
 		Name: "notes", Usage: "keep notes for other operators",
 		Present:  Present,
-		Commands: commands(added),
+		Commands: commands(),
 		Targets:  targets,
 		Metrics:  []*extension.Metric{stored, adds},
 		Gather: func(ctx context.Context, c *store.Client, ofApp bool, add func(extension.Sample)) error {
 			if !ofApp {
-				add(extension.Sample{Metric: adds, Labels: []string{"page"}, Value: float64(added.Load())})
+				add(extension.Sample{Metric: adds, Labels: []string{"no"}, Value: float64(added.Load())})
 				return nil
 			}
 			n, err := c.Redis().HLen(ctx, key(c, "all")).Result()
@@ -63,7 +63,7 @@ func Add(ctx context.Context, c *store.Client, name, text string) (bool, error) 
 	return n > 0, err
 }
 
-func commands(added *atomic.Int64) []extension.Command {
+func commands() []extension.Command {
 	return []extension.Command{{
 		Call: "add NAME TEXT…", Usage: "add a note, or replace the one of this name", Changes: true,
 		Flags:    []extension.Flag{{Name: "sign", Usage: "put this `NAME` below it", Default: ""}},
@@ -80,7 +80,6 @@ func commands(added *atomic.Int64) []extension.Command {
 				return err
 			}
 			did, err := env.Audited(ctx, "notes/add", name, func(ctx context.Context) (string, error) {
-				added.Add(1)
 				_, err := Add(ctx, env.Client, name, text)
 				return "note " + name + " added", err
 			})
@@ -122,8 +121,10 @@ func page(added *atomic.Int64) *extension.Page {
 				if json.Unmarshal(body, &note) != nil || note.On == "" || note.Text == "" {
 					return "", extension.Usagef("a note needs a name and a text")
 				}
-				added.Add(1)
-				_, err := Add(ctx, c, note.On, note.Text)
+				fresh, err := Add(ctx, c, note.On, note.Text)
+				if fresh {
+					added.Add(1)
+				}
 				return "note " + note.On + " added", err
 			},
 		},
