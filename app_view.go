@@ -166,8 +166,11 @@ func (a *App) build(logger *slog.Logger) ([]*worker.Processor, error) {
 	}
 	var out []*worker.Processor
 	for _, r := range regs {
-		env := newEnvironment()
-		effective := env.processor(r.opts, inherited)
+		env, from := newEnvironment(), inherited
+		if kind, _ := r.of.kindOf(); kind != "" { // its events are no records of the app
+			from.Middleware, from.Retry = nil, nil
+		}
+		effective := env.processor(r.opts, from)
 		if err := env.err(); err != nil {
 			return nil, err
 		}

@@ -108,16 +108,21 @@ func (d *declaration) ensure(ctx context.Context, in appview.Sender, processors 
 // sender returns where records of the stream go, after the first call has ensured its
 // metadata there. A stream of an extension takes none.
 func (d *declaration) sender(ctx context.Context) (appview.Sender, error) {
+	if kind, _ := d.kindOf(); kind != "" {
+		return nil, store.Meta{Kind: kind}.CheckSend(d.name)
+	}
+	return d.ready(ctx)
+}
+
+// ready ensures the stream's metadata where its records go, at the first call, and returns that place.
+func (d *declaration) ready(ctx context.Context) (appview.Sender, error) {
 	to, err := d.app.sender()
 	if err != nil {
 		return nil, fmt.Errorf("stream %s: %w", d.name, err)
 	}
 	d.mu.Lock()
-	known, kind := d.ensured == to, d.kind
+	known := d.ensured == to
 	d.mu.Unlock()
-	if kind != "" {
-		return nil, store.Meta{Kind: kind}.CheckSend(d.name)
-	}
 	if known {
 		return to, nil
 	}

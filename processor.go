@@ -146,7 +146,7 @@ func (s *Stream[T]) Process(name string, fn ProcessFunc[T], opts *ProcessorOptio
 			}
 		}
 		s.app.processors = append(s.app.processors, &registration{
-			stream: s.name, name: name, opts: o,
+			stream: s.name, name: name, opts: o, of: s.declaration,
 			build: func(e *ProcessorOptions, log *slog.Logger, workerName string) (*worker.Processor, error) {
 				return buildProcessor(s, name, fn, e, log, workerName)
 			},
@@ -158,6 +158,7 @@ func (s *Stream[T]) Process(name string, fn ProcessFunc[T], opts *ProcessorOptio
 type registration struct {
 	stream, name string
 	opts         ProcessorOptions
+	of           *declaration
 	build        func(effective *ProcessorOptions, log *slog.Logger, workerName string) (*worker.Processor, error)
 }
 
@@ -193,11 +194,12 @@ func buildProcessor[T any](s *Stream[T], name string, fn ProcessFunc[T], o *Proc
 	}
 	shared := &eventSource{processor: name, key: s.encoding.keyOfEvent}
 	retry := o.Retry.build()
+	_, gates := s.kindOf()
 	return &worker.Processor{
 		Stream: s.name, Name: name, Partitions: so.Partitions,
 		Start: o.Start, Lease: o.Lease, Grace: max(o.Grace, 0), JoinDelay: o.JoinDelay,
 		Prefetch: o.Prefetch, Adapt: o.adapt, PrefetchBytes: o.PrefetchBytes, ReadConns: o.ReadConns,
-		Retry: retry, MaxLen: so.MaxLen, Key: shared.keyOf,
+		Retry: retry, MaxLen: so.MaxLen, Key: shared.keyOf, Gates: gates,
 		Consume: func(ctx context.Context, in worker.Input) error {
 			c := &consumer[T]{
 				batcher:   batcher[T]{stream: s, shared: shared, src: in, policy: o.OnError, retry: retry, straight: o.straight()},

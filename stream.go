@@ -71,7 +71,7 @@ func (s *Stream[T]) describe() (*appview.Stream, error) {
 	return &appview.Stream{
 		Name: s.name, Meta: m, Partition: o.Partitioner.Func,
 		Ensure: func(ctx context.Context) error {
-			_, err := s.sender(ctx)
+			_, err := s.ready(ctx)
 			return err
 		},
 		Encode: func(record any) ([]string, int, error) {

@@ -221,11 +221,7 @@ func (s *Set[T]) Touch(ctx context.Context, ids ...string) error {
 // It also ends the wait of a visit that failed. It may be repeated.
 func (s *Set[T]) Visit(ctx context.Context, stage string, at time.Time, ids ...string) error {
 	if s.by[stage] == nil {
-		var known []string
-		for _, one := range s.stages {
-			known = append(known, one.name)
-		}
-		return fmt.Errorf("set %s: no stage %q; there are %s", s.name, stage, strings.Join(known, ", "))
+		return fmt.Errorf("set %s: no stage %q; there are %s", s.name, stage, strings.Join(s.names(), ", "))
 	}
 	return s.visitAll(ctx, stage, istage.At(at), ids)
 }

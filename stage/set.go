@@ -11,6 +11,7 @@ import (
 	"github.com/runnel-go/runnel"
 	"github.com/runnel-go/runnel/codec"
 	"github.com/runnel-go/runnel/internal/appview"
+	"github.com/runnel-go/runnel/internal/extension"
 	"github.com/runnel-go/runnel/internal/redisconn"
 	"github.com/runnel-go/runnel/internal/retryqueue"
 	istage "github.com/runnel-go/runnel/internal/stage"
@@ -49,13 +50,15 @@ type set struct {
 	by       map[string]*stage
 	count    setCounters
 
-	mu     sync.Mutex
-	begun  bool // no more stages
-	stream *appview.Stream
-	calls  *istage.Set
-	owners *istage.Owners
-	retry  *retryqueue.Retry
-	idOf   func(value any) (string, error)
+	mu    sync.Mutex
+	begun bool // no more stages
+
+	resolving sync.Mutex // held by begin, before mu; what follows it sets
+	stream    *appview.Stream
+	calls     *istage.Set
+	owners    *istage.Owners
+	retry     *retryqueue.Retry
+	idOf      func(value any) (string, error)
 }
 
 var stageName = regexp.MustCompile(`^[A-Za-z0-9_-]{1,64}$`)
@@ -81,6 +84,7 @@ func newSet[T any](app *runnel.App, name string, id func(T) string, x external, 
 	s.wakes = runnel.NewStream(app, name, id, &runnel.StreamOptions{
 		Partitions: o.Partitions, Codec: o.Codec, MaxRecord: o.MaxRecord, Partitioner: o.Partitioner, MaxLen: wakesKept,
 	})
+	extension.Declare(s.wakes, "set", s.names)
 	s.idOf = func(value any) (id string, err error) {
 		defer recoverInto(&err)
 		return s.id(value.(T)), nil
@@ -163,11 +167,14 @@ func (s *Set[T]) process(ctx context.Context, events *runnel.Events[T]) error {
 
 // begin resolves the settings, once. It does no I/O.
 func (s *set) begin() error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
+	s.resolving.Lock()
+	defer s.resolving.Unlock()
 	if s.calls != nil {
 		return nil
 	}
+	s.mu.Lock()
+	s.begun = true
+	s.mu.Unlock()
 	view := appview.Of(s.app)
 	streams, err := view.Streams()
 	if err != nil {
@@ -186,10 +193,8 @@ func (s *set) begin() error {
 			s.stream = one
 		}
 	}
-	s.begun, s.retry = true, inherited.Retry(s.opts.Retry, defaultAttempts)
-	var names []string
+	s.retry = inherited.Retry(s.opts.Retry, defaultAttempts)
 	for _, one := range s.stages {
-		names = append(names, one.name)
 		one.retry, one.limit = s.retry, inherited.Timeout
 		if one.opts.Retry != nil {
 			one.retry = inherited.Retry(one.opts.Retry, defaultAttempts)
@@ -203,9 +208,19 @@ func (s *set) begin() error {
 			one.places.free = defaultConcurrency
 		}
 	}
-	calls := istage.New(client, s.name, s.external != nil, names...)
+	calls := istage.New(client, s.name, s.external != nil, s.names()...)
 	s.owners, s.calls = istage.NewOwners(calls), calls
 	return nil
+}
+
+// names returns the names of the stages.
+func (s *set) names() (names []string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, one := range s.stages {
+		names = append(names, one.name)
+	}
+	return names
 }
 
 // ready is begin, and ensures the set's metadata before the first call.

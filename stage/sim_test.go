@@ -48,7 +48,7 @@ func simSeeds() int {
 func TestSimStagesSeeds(t *testing.T) {
 	for seed := range uint64(simSeeds()) {
 		t.Run(fmt.Sprint(seed+1), func(t *testing.T) {
-			p := &play{rand: rand.New(rand.NewPCG(seed+1, 0)), running: map[string]string{}, epochs: map[string]int64{}}
+			p := &play{t: t, rand: rand.New(rand.NewPCG(seed+1, 0)), running: map[string]string{}, epochs: map[string]int64{}}
 			runneltest.Sim(t, p.build, p.run)
 		})
 	}
@@ -132,45 +132,8 @@ func (p *play) run(c *runneltest.Cluster) {
 	}
 	changes := map[string]int{}
 	var producing sync.WaitGroup
-	ctx := c.Context()
-	producing.Go(func() {
-		for range 60 {
-			time.Sleep(p.upTo(400 * time.Millisecond))
-			id := fmt.Sprint("e", p.upTo(9)/1)
-			if changes[id] == 0 {
-				if _, err := set.Save(ctx, stage.Entity[counted]{Value: counted{ID: id, N: 1}}); err != nil {
-					p.broken = append(p.broken, err.Error())
-				}
-			} else if _, err := set.Update(ctx, id, func(e *counted) error {
-				e.N++
-				return nil
-			}); err != nil {
-				p.broken = append(p.broken, err.Error())
-			}
-			changes[id]++
-		}
-	})
-	for n := 3; n < 15; n++ {
-		time.Sleep(p.upTo(2 * time.Second))
-		i := int(p.upTo(3))
-		w := workers[i]
-		switch p.upTo(6) {
-		case 0:
-			w.Kill()
-			workers[i] = c.Start(fmt.Sprint("w", n))
-		case 1:
-			w.Freeze(p.upTo(6 * time.Second))
-		case 2:
-			w.Isolate(p.upTo(6 * time.Second))
-		case 3:
-			w.Cut()
-		case 4:
-			if err := w.Stop(); err != nil {
-				p.t.Error(err)
-			}
-			workers[i] = c.Start(fmt.Sprint("w", n))
-		}
-	}
+	producing.Go(func() { p.produce(set, changes) })
+	p.hurt(workers)
 	producing.Wait()
 	left := ""
 	for end := time.Now().Add(10 * time.Minute); ; time.Sleep(100 * time.Millisecond) {
@@ -178,12 +141,77 @@ func (p *play) run(c *runneltest.Cluster) {
 			break
 		}
 		if time.Now().After(end) {
-			panic("not at the fixpoint: " + left)
+			p.t.Fatalf("not at the fixpoint: %s", left)
 		}
 	}
-	for _, b := range p.broken {
-		panic(b)
+	if len(p.broken) > 0 {
+		p.t.Errorf("%q", p.broken)
 	}
+}
+
+// produce changes entities.
+func (p *play) produce(set *stage.Set[counted], changes map[string]int) {
+	ctx := p.c.Context()
+	for range 60 {
+		time.Sleep(p.upTo(400 * time.Millisecond))
+		id, err := fmt.Sprint("e", int(p.upTo(9))), error(nil)
+		if changes[id] == 0 {
+			_, err = set.Save(ctx, stage.Entity[counted]{Value: counted{ID: id, N: 1}})
+		} else {
+			_, err = set.Update(ctx, id, func(e *counted) error {
+				e.N++
+				return nil
+			})
+		}
+		if err != nil {
+			p.breaks("%s: %v", id, err)
+		}
+		changes[id]++
+	}
+}
+
+// hurt lets faults happen.
+func (p *play) hurt(workers []*runneltest.Worker) {
+	for n := 3; n < 15; n++ {
+		time.Sleep(p.upTo(2 * time.Second))
+		i := int(p.upTo(3))
+		w := workers[i]
+		switch p.upTo(6) {
+		case 0:
+			w.Kill()
+			workers[i] = p.c.Start(fmt.Sprint("w", n))
+		case 1:
+			w.Freeze(p.upTo(6 * time.Second))
+		case 2:
+			w.Isolate(p.upTo(6 * time.Second))
+		case 3:
+			w.Cut()
+		case 4:
+			p.stop(w)
+			workers[i] = p.c.Start(fmt.Sprint("w", n))
+		}
+	}
+	for i, w := range workers { // one of them lives on in any case
+		select {
+		case <-w.Done():
+			p.stop(w)
+			p.c.Start(fmt.Sprint("last", i))
+		default:
+		}
+	}
+}
+
+// stop stops a worker, which may have ended by itself: one that reaches no server in its first 5 s does.
+func (p *play) stop(w *runneltest.Worker) {
+	if err := w.Stop(); err != nil && !strings.Contains(err.Error(), "metadata") && !strings.Contains(err.Error(), "unreachable") {
+		p.breaks("worker %s: %v", w.Name(), err)
+	}
+}
+
+func (p *play) breaks(format string, args ...any) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.broken = append(p.broken, fmt.Sprintf(format, args...))
 }
 
 // left says what is not as it should be in the end, "" for nothing.
