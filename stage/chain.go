@@ -177,9 +177,16 @@ func (t *turn) try() (again bool) {
 // context returns the context of a Func.
 func (t *turn) context() context.Context {
 	_, epoch := t.o.own.At()
-	return context.WithValue(t.o.ctx, visitKey{}, &visitScope{now: t.o.own.Now, visit: Visit{
+	due := time.UnixMilli(t.v.At)
+	now := func() time.Time {
+		if now := t.o.own.Now(); now.After(due) {
+			return now
+		}
+		return due // by Redis' clock it is later
+	}
+	return context.WithValue(t.o.ctx, visitKey{}, &visitScope{now: now, visit: Visit{
 		Set: t.o.set.name, Stage: t.v.Stage, ID: t.id, Partition: t.o.partition, Epoch: epoch,
-		Version: t.now.version, Attempt: t.failure().Attempts + 1, Due: time.UnixMilli(t.v.At),
+		Version: t.now.version, Attempt: t.failure().Attempts + 1, Due: due,
 	}})
 }
 

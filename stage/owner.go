@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/runnel-go/runnel/internal/outage"
@@ -46,6 +47,10 @@ type owner struct {
 	blocked map[string]bool   // stages that wait for a place, and the touch
 	unknown bool              // something may run that is in no chain
 	running sync.WaitGroup    // chains
+
+	// What is put while it runs is passed over by takes: they are repeated when something has ended.
+	passed atomic.Bool
+	ends   atomic.Int64
 
 	recent recent
 }
@@ -151,6 +156,7 @@ func (o *owner) take() (next time.Duration, err error) {
 		if len(asks) == 0 {
 			return o.own.Expiry(), nil
 		}
+		ends := o.ends.Load()
 		t := &istage.Take{Partition: o.partition, Fence: o.own.Fence(), Number: o.own.Number(), Asks: asks, Sleep: true, MaxBytes: bytesAtOnce}
 		o.set.owners.Take(o.calls, t)
 		taken := map[string]int{}
@@ -162,6 +168,11 @@ func (o *owner) take() (next time.Duration, err error) {
 		}
 		if t.Err != nil {
 			return 0, t.Err
+		}
+		if t.Passed > 0 {
+			if o.passed.Store(true); o.ends.Load() != ends { // it may have been one of them
+				o.wake()
+			}
 		}
 		o.begin(t.Visits)
 		if len(t.Visits) == 0 {
@@ -324,7 +335,7 @@ func (o *owner) commit(e istage.End) (ended istage.Ended, ok bool) {
 		switch {
 		case err == nil:
 			retry.Recovered()
-			if e.Puts() {
+			if o.ends.Add(1); e.Puts() || o.passed.Swap(false) {
 				o.wake()
 			}
 			return ended, true

@@ -233,7 +233,7 @@ func (g *game) take() (what, got, want string) {
 		g.held = append(g.held, v)
 	}
 	g.counted["taken"] += len(t.Visits)
-	return fmt.Sprintf("take %+v, sleep %v", asks, sleep), fmt.Sprintf("%v %d %d %q", t.Next, t.Dropped, t.Running, t.Visits), fmt.Sprintf("%v %d %d %q", wants.Next, wants.Dropped, wants.Running, wants.Visits)
+	return fmt.Sprintf("take %+v, sleep %v", asks, sleep), fmt.Sprintf("%v %d %d %d %q", t.Next, t.Dropped, t.Running, t.Passed, t.Visits), fmt.Sprintf("%v %d %d %d %q", wants.Next, wants.Dropped, wants.Running, wants.Passed, wants.Visits)
 }
 
 func (g *game) commit(at int64, step int) (what, got, want string) {

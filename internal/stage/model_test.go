@@ -68,6 +68,7 @@ func (m *model) take(now int64, t *Take) {
 		for _, id := range m.order(ask.Stage) {
 			at := m.queue[ask.Stage][id]
 			if _, runs := m.run[field(ask.Stage, id)]; runs {
+				t.Passed++
 				continue
 			}
 			if at > now || n == ask.Most {

@@ -30,6 +30,7 @@ type Take struct {
 	Next    time.Duration // until the next is due: 0 if more are, negative if none waits
 	Dropped int64         // visits of entities that are not there
 	Running int64         // visits that ran before
+	Passed  int64         // visits that were put again while they run; more may follow behind others that are due
 	Visits  []Visit
 	Err     error
 }
@@ -76,17 +77,17 @@ func (t *Take) read(texts []string, err error) error {
 	if err != nil {
 		return err
 	}
-	if len(texts) < 3 || len(texts)%5 != 3 {
+	if len(texts) < 4 || len(texts)%5 != 4 {
 		return fmt.Errorf("unexpected reply of %d texts", len(texts))
 	}
-	next, err := strconv.ParseInt(texts[0], 10, 64)
-	if t.Next = time.Duration(next) * time.Millisecond; err == nil {
-		t.Dropped, err = strconv.ParseInt(texts[1], 10, 64)
+	var next int64
+	for i, n := range []*int64{&next, &t.Dropped, &t.Running, &t.Passed} {
+		if *n, err = strconv.ParseInt(texts[i], 10, 64); err != nil {
+			return err
+		}
 	}
-	if err == nil {
-		t.Running, err = strconv.ParseInt(texts[2], 10, 64)
-	}
-	for one := texts[3:]; len(one) > 0 && err == nil; one = one[5:] {
+	t.Next = time.Duration(next) * time.Millisecond
+	for one := texts[4:]; len(one) > 0 && err == nil; one = one[5:] {
 		v := Visit{Stage: one[0], ID: one[1], Number: t.Number, Failures: one[3]}
 		if v.At, err = strconv.ParseInt(one[2], 10, 64); err == nil {
 			v.Entity, err = entityOf(one[4])

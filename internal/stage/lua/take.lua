@@ -9,7 +9,7 @@
 --         the runs of a call by it   6 number of stages with '!', then their names
 --         then for each queue: its stage, how many at most
 -- Returns ms until the next one of these is due, 0: more are due, -1: none waits; how many were dropped;
---         how many ran before;
+--         how many ran before; how many were passed over since they run, 0 or more;
 --         then for each visit: stage, ID, its time, what is known of the entity's failures,
 --         '\n<stage> <failure>' for each, the entity as it is stored or '' if an earlier visit of
 --         the reply has it
@@ -20,7 +20,7 @@ even_if_full(KEYS[1]) -- what is begun takes about what it leaves
 local runs, failures, entities, stored = KEYS[2], KEYS[3], KEYS[4], ARGV[2] == '1'
 local stages, bytes, now = tonumber(ARGV[6]), tonumber(ARGV[4]), time_now()
 local running, failed = redis.call('HLEN', runs), redis.call('HLEN', failures) > 0
-local out, seen, dropped, next_at = { -1, 0, running }, {}, 0, nil
+local out, seen, dropped, passed, next_at = { -1, 0, running, 0 }, {}, 0, 0, nil
 
 local function fields_of(stage, ids)
 	local fields = {}
@@ -38,7 +38,9 @@ local function begin(queue, stage, most)
 	local marks = running > 0 and #all > 0 and redis.call('HMGET', runs, unpack(fields_of(stage, all)))
 	for i, id in ipairs(all) do
 		local at = time_number(found[2 * i])
-		if not (marks and marks[i]) then
+		if marks and marks[i] then
+			passed = passed + 1
+		else
 			if at > now or #ids == most or bytes <= 0 then
 				at = math.max(at, now)
 				if not next_at or at < next_at then next_at = at end
@@ -85,11 +87,11 @@ for k = 5, #KEYS do
 	end
 end
 if next_at then out[1] = next_at - now end
-out[2] = dropped
+out[2], out[4] = dropped, passed
 if ARGV[3] == '1' then
 	-- The owner is awake from that time on anyway, so nothing later wakes it.
 	local sleeps = '0'
-	if #out == 3 and next_at ~= now then sleeps = next_at and time_text(next_at) or '9007199254740991' end
+	if #out == 4 and next_at ~= now then sleeps = next_at and time_text(next_at) or '9007199254740991' end
 	redis.call('HSET', KEYS[1], 'sleeps', sleeps)
 end
 return out
