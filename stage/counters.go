@@ -41,7 +41,7 @@ func (c *counters) took(d time.Duration) {
 
 // setCounters count what is not one stage's.
 type setCounters struct {
-	passes, trips, fenced, dropped atomic.Int64
+	takes, passes, trips, fenced, dropped atomic.Int64
 }
 
 func (s *set) counted(stage string, r result) {

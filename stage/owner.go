@@ -90,9 +90,9 @@ func (o *owner) run() {
 		retry.Wait(o.ctx, err)
 	}
 	retry.Recovered()
-	for {
+	for look := false; ; {
 		changed := o.own.Changed()
-		next, err := o.take()
+		next, err := o.take(look)
 		switch {
 		case err == nil:
 			retry.Recovered()
@@ -103,9 +103,11 @@ func (o *owner) run() {
 			retry.Wait(o.ctx, err)
 			continue
 		}
-		if !o.sleep(next, changed) {
+		live, early := o.sleep(next, changed)
+		if !live {
 			return
 		}
+		look = !early && next == o.own.Expiry()
 	}
 }
 
@@ -131,33 +133,36 @@ func (o *owner) doubt() {
 	o.unknown = true
 }
 
-// sleep waits until there may be something to take, at most for next, and reports false when the
-// ownership ends.
-func (o *owner) sleep(next time.Duration, changed <-chan struct{}) bool {
+// sleep waits until there may be something to take, at most for next. It reports whether the ownership
+// lives, and whether something has happened before.
+func (o *owner) sleep(next time.Duration, changed <-chan struct{}) (live, early bool) {
 	timer := time.NewTimer(next)
 	defer timer.Stop()
 	select {
 	case <-o.own.Ending():
-		return false
+		return false, true
 	case <-o.ctx.Done():
-		return false
+		return false, true
 	case <-changed:
 	case <-o.again:
 	case <-timer.C:
+		return true, false
 	}
-	return true
+	return true, true
 }
 
 // take takes what is due, until nothing is, and returns how long the owner may sleep: until the next one
-// is due, and no longer than its lease, since a failover may forget that it sleeps.
-func (o *owner) take() (next time.Duration, err error) {
+// is due, and no longer than its lease, since a failover may forget that it sleeps. With look, nothing is
+// expected to be due: it asks without reserving places, which others may need, and takes only if it is wrong.
+func (o *owner) take(look bool) (next time.Duration, err error) {
 	for {
-		asks := o.asks()
+		asks := o.asks(look)
 		if len(asks) == 0 {
 			return o.own.Expiry(), nil
 		}
 		ends := o.ends.Load()
 		t := &istage.Take{Partition: o.partition, Fence: o.own.Fence(), Number: o.own.Number(), Asks: asks, Sleep: true, MaxBytes: bytesAtOnce}
+		o.set.count.takes.Add(1)
 		o.set.owners.Take(o.calls, t)
 		taken := map[string]int{}
 		for _, v := range t.Visits {
@@ -175,6 +180,10 @@ func (o *owner) take() (next time.Duration, err error) {
 			}
 		}
 		o.begin(t.Visits)
+		if look && t.Next == 0 {
+			look = false
+			continue
+		}
 		if len(t.Visits) == 0 {
 			o.recount(t.Running)
 			if t.Next < 0 {
@@ -185,10 +194,21 @@ func (o *owner) take() (next time.Duration, err error) {
 	}
 }
 
-// asks reserves places, and returns how many visits of each stage may be taken.
-func (o *owner) asks() (asks []istage.Ask) {
+// asks reserves places, unless it is for a look, and returns how many visits of each stage may be taken.
+func (o *owner) asks(look bool) (asks []istage.Ask) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
+	if look {
+		for _, s := range o.set.stages {
+			if !o.blocked[s.name] && o.open(s.name) {
+				asks = append(asks, istage.Ask{Stage: s.name})
+			}
+		}
+		if o.open("") {
+			asks = append(asks, istage.Ask{Stage: istage.Touch})
+		}
+		return asks
+	}
 	if o.open("") {
 		most := touchesAtOnce - o.touches
 		if o.blocked[istage.Touch] = most == 0; most > 0 {

@@ -26,11 +26,12 @@ type items = *stage.Set[item]
 // A rig is a cluster in fake time whose apps have one set, declared by the test.
 type rig struct {
 	*testing.T
-	c       *runneltest.Cluster
-	set     items // of an app outside of the workers
-	app     *runnel.App
-	declare func(s items)
-	opts    stage.Options
+	c        *runneltest.Cluster
+	set      items // of an app outside of the workers
+	ofWorker items // of the last one that was started
+	app      *runnel.App
+	declare  func(s items)
+	opts     stage.Options
 
 	mu    sync.Mutex
 	began time.Time
@@ -48,7 +49,8 @@ func inRig(t *testing.T, opts *stage.Options, declare func(r *rig, s items), fn 
 	r.declare = func(s items) { declare(r, s) }
 	runneltest.Sim(t, func(o *runnel.Options) *runnel.App {
 		app := runnel.New("shop", o)
-		r.declare(stage.New(app, "items", func(e item) string { return e.ID }, &r.opts))
+		r.ofWorker = stage.New(app, "items", func(e item) string { return e.ID }, &r.opts)
+		r.declare(r.ofWorker)
 		return app
 	}, func(c *runneltest.Cluster) {
 		r.c, r.began = c, time.Now()

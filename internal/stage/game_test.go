@@ -208,7 +208,7 @@ func (g *game) delete(id string) (what, got, want string) {
 
 func (g *game) take() (what, got, want string) {
 	g.number++
-	asks, by, most := []Ask{}, g.sometimes(6), 1+g.rand.IntN(3)
+	asks, by, most := []Ask{}, g.sometimes(6), g.rand.IntN(4)
 	for _, stage := range append([]string{Touch}, g.m.stages...) {
 		asks = append(asks, Ask{stage, most})
 	}

@@ -10,8 +10,8 @@ import (
 	"github.com/runnel-go/runnel/internal/store"
 )
 
-// An Ask is how many visits of a stage, or of Touch, a Take begins at most: at least 1, at most 128 of
-// all stages together.
+// An Ask is how many visits of a stage, or of Touch, a Take begins at most: at most 128 of all stages
+// together. With 0 it only tells when the next one is due.
 type Ask struct {
 	Stage string
 	Most  int

@@ -1,0 +1,7 @@
+package stage
+
+// Takes returns how often owners of the set have asked Redis for visits.
+func Takes[T any](s *Set[T]) int64 { return s.count.takes.Load() }
+
+// Fenced returns how many calls of former owners Redis has refused.
+func Fenced[T any](s *Set[T]) int64 { return s.count.fenced.Load() }
