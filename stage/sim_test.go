@@ -11,6 +11,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/redis/go-redis/v9"
+
 	"github.com/runnel-go/runnel"
 	"github.com/runnel-go/runnel/runneltest"
 	"github.com/runnel-go/runnel/stage"
@@ -216,14 +218,17 @@ func (p *play) breaks(format string, args ...any) {
 
 // left says what is not as it should be in the end, "" for nothing.
 func (p *play) left(set *stage.Set[counted], changes map[string]int) string {
-	ctx := p.c.Context()
+	return leftOf(p.c.Context(), set, p.c.Redis(), changes)
+}
+
+func leftOf(ctx context.Context, set *stage.Set[counted], rdb *redis.Client, changes map[string]int) string {
 	for id, n := range changes {
 		e, err := set.Get(ctx, id)
 		if err != nil || e.Value.N != n || e.Value.Geo != n || e.Value.Photo != n {
 			return fmt.Sprintf("%s: %+v, %v, want %d", id, e, err, n)
 		}
 	}
-	for _, key := range p.c.Redis().Keys(ctx, "*").Val() {
+	for _, key := range rdb.Keys(ctx, "*").Val() {
 		for _, kind := range []string{"__touch:", "__visit:", "__visitrun:", "__visitfail:", "__visitdead:"} {
 			if strings.HasPrefix(key, kind) {
 				return "there is " + key
