@@ -13,7 +13,7 @@ FAULTS      ?=
 TOPOLOGY    ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help test check quick slow-check smoke audit setup fmt vet staticcheck cross race unraced security mutants sim-short tidy-check sim sim-exact test-servers chaos chaos-mutants model bench bench-check otel-check web-check test-web web-shots
+.PHONY: help test check quick slow-check smoke audit setup fmt vet staticcheck cross race unraced security mutants sim-short tidy-check sim stage-model sim-exact test-servers chaos chaos-mutants model bench bench-check otel-check web-check test-web web-shots
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -29,7 +29,7 @@ check: ## everything, 25 minutes: staticcheck, cross builds, the race detector, 
 	@$(MAKE) --no-print-directory test-servers SHORT=1
 
 # The tests that are slow, or need a server, run for these only: see internal/test/tier.
-check bench-check race unraced security mutants sim-short sim sim-exact model test-servers chaos chaos-mutants otel-check web-check test-web web-shots smoke: export RUNNEL_TEST = full
+check bench-check race unraced security mutants sim-short sim sim-exact stage-model model test-servers chaos chaos-mutants otel-check web-check test-web web-shots smoke: export RUNNEL_TEST = full
 
 # What the second of these runs comes from the cache of the first.
 QUICK_TIER = unset RUNNEL_TEST; $(SIM) test -json -vet off -timeout $(TIMEOUT) ./... | $(GO) run ./internal/test/slow
@@ -116,7 +116,7 @@ test-servers: ## run what depends on the server on Redis 7.0, Redis 8.0 and Valk
 	@GO="$(GO)" scripts/test-servers.sh $(if $(SHORT),short)
 
 sim: ## simulated clusters in fake time, also with retries, delays, full streams: make sim SEEDS=1000
-	RUNNEL_SIM_SEEDS=$(SEEDS) $(SIM) test -count 1 -v -run '^TestSim.*Seeds$$' -timeout 0 ./runneltest
+	RUNNEL_SIM_SEEDS=$(SEEDS) $(SIM) test -count 1 -v -run '^TestSim.*Seeds$$' -timeout 0 ./runneltest ./stage
 
 chaos: ## hurt real workers, links and servers, for so long in each test, and print tables: make chaos DURATION=60s SEED=7 FAULTS=kill,flush TOPOLOGY='sentinel|cluster'
 	RUNNEL_CHAOS_DURATION=$(DURATION) RUNNEL_CHAOS_SEED=$(SEED) RUNNEL_CHAOS_FAULTS=$(FAULTS) $(GO) test -count 1 -v -run '^TestFaults/^($(or $(TOPOLOGY),.*))$$' -timeout 0 ./internal/test/chaos
@@ -126,6 +126,11 @@ chaos-mutants: ## does the chaos suite's judge catch every broken build? make te
 
 model: ## explore the model of the ownership protocol in large bounds: minutes, 1 GB
 	RUNNEL_MODEL=large $(GO) test -count 1 -v -run '^TestProtocol$$' -timeout $(TIMEOUT) ./internal/test/model
+
+STEPS ?= 100000
+
+stage-model: ## compare all keys of sets with a model after each of many calls: make stage-model STEPS=100000 SEED=7
+	$(GO) test -count 1 -v -run '^TestModel$$' -timeout 0 ./internal/stage -seed $(or $(SEED),0) -steps $(STEPS)
 
 sim-exact: ## play simulated clusters twice each, exactly, and compare their histories: make sim-exact SEED=7 SEEDS=3
 	$(GO) test -count 1 -v -run '^TestSimExactly$$' -timeout 0 ./runneltest -seed $(or $(SEED),1) -exact $(SEEDS)

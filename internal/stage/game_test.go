@@ -87,7 +87,8 @@ func TestModel(t *testing.T) {
 
 // lacks returns something that the game must have seen and has not.
 func (g *game) lacks() string {
-	for _, what := range []string{"save refused", "take fenced", "commit fenced", "ok", "gone", "conflict", "taken", "crash", "woken", "deleted"} {
+	g.counted["kept"] = g.m.kept
+	for _, what := range []string{"save refused", "take fenced", "commit fenced", "ok", "gone", "conflict", "taken", "crash", "woken", "deleted", "kept"} {
 		if g.counted[what] == 0 {
 			return what
 		}

@@ -25,6 +25,7 @@ type model struct {
 	dead    map[string]map[string]int64
 	sleeps  int64 // 0: the owner does not
 	wakes   int64
+	kept    int // times that a commit did not move, since an earlier visit waits
 }
 
 func newModel(stages []string) *model {
@@ -160,6 +161,9 @@ func (m *model) commit(e End) Ended {
 func (m *model) settle(id string, v Settlement) {
 	at, _ := strconv.ParseInt(string(v.Due), 10, 64)
 	name := field(v.Stage, id)
+	if old, there := m.queue[v.Stage][id]; there && old < at && (v.What == Waits || v.What == Fails || v.What == Puts) {
+		m.kept++
+	}
 	switch v.What {
 	case Begins:
 		number, _ := strconv.ParseInt(v.Text, 10, 64)

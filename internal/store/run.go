@@ -31,7 +31,8 @@ func NewScript(text string, libs ...Lib) *Script {
 	for _, l := range libs {
 		all.WriteString(l.source)
 	}
-	return &Script{redis.NewScript(all.String() + text)}
+	s := redis.NewScript(all.String() + text)
+	return &Script{s}
 }
 
 // A ScriptCall is a call of a script, and what Run makes of it.

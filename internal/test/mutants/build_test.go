@@ -39,7 +39,7 @@ type program struct {
 	variants map[string]variant
 }
 
-// build builds the tests of a package, from the module's root, with the variants of both lists, so
+// build builds the tests of a package, from the module's root, with the variants of all lists, so
 // that the packages below are compiled once for all.
 func build(t *testing.T, pkg string) *program {
 	t.Helper()
@@ -74,12 +74,13 @@ func build(t *testing.T, pkg string) *program {
 		}
 		sources[filepath.Join(filepath.Dir(file), "mutant_switch.go")] = fmt.Sprintf("package %s\n\nimport \"os\"\n\nvar mutantRule = os.Getenv(%q)\n", packageName.FindStringSubmatch(string(text))[1], ruleVariable)
 	}
-	const scripts = "internal/store/scripts.go"
-	text, err := os.ReadFile(filepath.Join(root, scripts))
-	if err != nil {
-		t.Fatal(err)
+	for _, scripts := range []string{"internal/store/scripts.go", "internal/store/run.go"} {
+		text, err := os.ReadFile(filepath.Join(root, scripts))
+		if err != nil {
+			t.Fatal(err)
+		}
+		sources[scripts] = newScript.ReplaceAllString(string(text), "redis.NewScript(mutantScript($1))")
 	}
-	sources[scripts] = newScript.ReplaceAllString(string(text), "redis.NewScript(mutantScript($1))")
 	sources["internal/store/mutant_script.go"] = fmt.Sprintf(mutantScript, scriptsVariable)
 
 	overlay := overlay(t, root, sources)

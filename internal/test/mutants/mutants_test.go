@@ -37,11 +37,26 @@ const mutantLimit = time.Minute
 // Every rule of the protocol is there for a reason: without it a test fails.
 func TestMutants(t *testing.T) {
 	tier.Slow(t)
-	p := build(t, "internal/test/conformance")
+	try(t, "internal/test/conformance", mutants)
+}
+
+// So is every rule of sets of entities.
+func TestStageMutants(t *testing.T) {
+	tier.Slow(t)
+	for pkg, list := range stageMutants {
+		t.Run(strings.ReplaceAll(pkg, "/", "_"), func(t *testing.T) { try(t, pkg, list) })
+	}
+}
+
+// try runs the tests of a package that belong to mutants, each with its mutant, which it must notice, and
+// all of them without any.
+func try(t *testing.T, pkg string, mutants []mutant) {
+	t.Helper()
+	p := build(t, pkg)
 	// With the same patience, beside the mutants, and with every rule in place, all these tests pass.
 	t.Run("every_rule", func(t *testing.T) {
 		t.Parallel()
-		if out := p.test(t, "", allTests()); !strings.HasSuffix(out, "PASS\n") {
+		if out := p.test(t, "", allTests(mutants)); !strings.HasSuffix(out, "PASS\n") {
 			t.Error(tail(out))
 		}
 	})
@@ -81,11 +96,13 @@ func TestTextsOfMutantsAreThereOnce(t *testing.T) {
 	}
 }
 
-// variants are the programs without one rule of both lists, by the rule.
+// variants are the programs without one rule of all lists, by the rule.
 func variants() map[string]variant {
 	all := map[string]variant{}
-	for _, m := range mutants {
-		all[m.rule] = variant{m.rule, []edit{{m.file, m.old, m.new}}}
+	for _, list := range append(slices.Collect(maps.Values(stageMutants)), mutants) {
+		for _, m := range list {
+			all[m.rule] = variant{m.rule, []edit{{m.file, m.old, m.new}}}
+		}
 	}
 	for _, m := range chaosMutants {
 		if m.edits != nil {
@@ -114,7 +131,7 @@ func exactly(test string) (pattern string) {
 	return strings.Join(parts, "/")
 }
 
-func allTests() (pattern string) {
+func allTests(mutants []mutant) (pattern string) {
 	each := map[string]bool{}
 	for _, m := range mutants {
 		each[exactly(m.test)] = true

@@ -1,0 +1,121 @@
+package mutants
+
+const (
+	stageTakeLua   = "internal/stage/lua/take.lua"
+	stageCommitLua = "internal/stage/lua/commit.lua"
+	stageSaveLua   = "internal/stage/lua/save.lua"
+	fenceLua       = "internal/store/lua/fence.lua"
+	wakeLua        = "internal/store/lua/wake.lua"
+
+	scriptsOfStages = "TestModel/standalone/embedded"
+)
+
+// stageMutants are programs without one rule of sets of entities, by the package whose tests notice.
+var stageMutants = map[string][]mutant{
+	"internal/stage": {
+		{
+			"owners of sets are fenced", fenceLua,
+			"if redis.call('HGET', own, 'tenure') == value then return nil end", "do return nil end", scriptsOfStages,
+		},
+		{
+			"of two times of a visit the earlier one wins", stageCommitLua,
+			"redis.call('ZADD', key, 'LT', moment(time), id)", "redis.call('ZADD', key, moment(time), id)", scriptsOfStages,
+		},
+		{
+			"a commit compares versions", stageCommitLua,
+			"elseif version ~= wanted then", "elseif false then", scriptsOfStages,
+		},
+		{
+			"after a conflict the visit runs on", stageCommitLua,
+			"if outcome == 'ok' then\n\t\tfor", "if outcome ~= 'gone' then\n\t\tfor", scriptsOfStages,
+		},
+		{
+			"only what runs can end", stageCommitLua,
+			"if not mark or mark:match('%S+$') ~= ARGV[i + 5] then", "if false then", scriptsOfStages,
+		},
+		{
+			"a late commit does not end a later run", stageCommitLua,
+			"if not mark or mark:match('%S+$') ~= ARGV[i + 5] then", "if not mark then", scriptsOfStages,
+		},
+		{
+			"what runs is not taken", stageTakeLua,
+			"if marks and marks[i] then", "if false then", scriptsOfStages,
+		},
+		{
+			"owners sleep only if nothing was taken", stageTakeLua,
+			"if #out == 4 and next_at ~= now then", "if next_at ~= now then", scriptsOfStages,
+		},
+		{
+			"a save touches", stageSaveLua,
+			"redis.call('ZADD', KEYS[3], 'LT', unpack(touched))", "", scriptsOfStages,
+		},
+		{
+			"a save wakes", stageSaveLua,
+			"wake(KEYS[5], KEYS[4], touched[1])", "", scriptsOfStages,
+		},
+		{
+			"who is awake is not woken", wakeLua,
+			"if not sleeps or tonumber(at) >= tonumber(sleeps) then return 0 end", "if not sleeps then return 0 end", scriptsOfStages,
+		},
+	},
+	"stage": {
+		{
+			"a crash is charged", "stage/recover.go",
+			"f.Crashes = crashes", "f.Attempts, f.Crashes = f.Attempts-1, crashes", "TestKilledWorkersAreCharged",
+		},
+		{
+			"what ran under the owner before is found", "stage/recover.go",
+			"slices.Chunk(runs, takenAtOnce)", "slices.Chunk(runs[:0], takenAtOnce)", "TestKilledWorkersAreCharged",
+		},
+		{
+			"all stages are asked at a touch", "stage/pass.go",
+			"wanted, err := t.wanted(value, t.now.version, \"\")", "wanted, err := t.wanted(value, t.now.version, t.o.set.stages[1].name)", "TestStagesRunUntilNoneWants",
+		},
+		{
+			"all stages are asked after a change", "stage/pass.go",
+			"} else if wanted, err = t.wanted(stored, 0, but); err != nil {", "} else if _, err = t.wanted(stored, 0, but); err != nil {", "TestStagesRunUntilNoneWants",
+		},
+		{
+			"failed visits are left alone", "stage/pass.go",
+			"failed && !f.Dead ||", "", "TestFailedVisitsWaitAndDie",
+		},
+		{
+			"dead visits are left alone at their version", "stage/pass.go",
+			"|| failed && version != 0 && f.Version >= version", "", "TestFailedVisitsWaitAndDie",
+		},
+		{
+			"stages that undo each other are slowed down", "stage/pass.go",
+			"return n > passesPerMinute &&", "return n < 0 &&", "TestStagesThatUndoEachOtherAreSlowedDown",
+		},
+		{
+			"what was put while it ran is taken afterwards", "stage/owner.go",
+			"e.Puts() || o.passed.Swap(false)", "e.Puts()", "TestEarliestVisitWins",
+		},
+		{
+			"a chain looks at the newest of its takes", "stage/chain.go",
+			"} else if v.Entity.Version > c.now.version {", "} else if c.now.version == 0 {", "TestATouchLooksAtTheNewestValue",
+		},
+		{
+			"visits that did not begin are given back", "stage/chain.go",
+			"t.o.commit(waitAgain(&t.v.Visit))", "_ = t", "TestReleasedVisitsAreNotCharged",
+		},
+		{
+			"owners look once per lease", "stage/owner.go",
+			"if t.Next < 0 {\n\t\t\t\treturn o.own.Expiry(), nil", "if t.Next < 0 {\n\t\t\t\treturn 100 * o.own.Expiry(), nil", "TestAForgottenSleepEndsWithinALease",
+		},
+	},
+	"internal/worker": {
+		{
+			"a call begins only while the lease holds", "internal/worker/ownership.go",
+			"if !o.Live() {", "if false {", "TestOwnershipKnowsItsFenceAndClock",
+		},
+		{
+			"a part that is paused begins nothing", "internal/worker/pausegate.go",
+			"if c.closed(one.gate, processor) {", "if false {", "TestGatesCloseByRulesAndCountWhatRuns",
+		},
+		{
+			"what runs of a paused part is waited for", "internal/worker/heartbeat.go",
+			"calm = calm && !heldBack &&", "calm = calm && (heldBack || true) &&", "TestGatesCloseByRulesAndCountWhatRuns",
+		},
+	},
+}
