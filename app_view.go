@@ -126,7 +126,7 @@ func (a *App) inherited() (*appview.Inherited, error) {
 	o := env.processor(ProcessorOptions{}, given)
 	return &appview.Inherited{
 		Timeout: max(o.Timeout, 0),
-		Retry: func(own any, attempts int) *retryqueue.Retry {
+		Retry: func(own any, attempts int) (*retryqueue.Retry, error) {
 			r, _ := own.(*Retry)
 			if r == nil {
 				r = o.Retry
@@ -134,7 +134,7 @@ func (a *App) inherited() (*appview.Inherited, error) {
 			if r == nil {
 				r = &Retry{Max: attempts}
 			}
-			return r.build()
+			return r.build(), r.check()
 		},
 	}, env.err()
 }

@@ -208,8 +208,6 @@ func produce(t *testing.T, set *stage.Set[counted], over <-chan struct{}) map[st
 // hurting runs workers that are hurt until enough is true, and checks the state that is reached.
 func hurting(t *testing.T, dies int, hurt func(p *os.Process), enough func(c *children) bool) *children {
 	t.Helper()
-	tier.Slow(t)
-	tier.Sequential(t)
 	addr := redistest.Start(t).Addr()
 	app := runnel.New("shop", &runnel.Options{RedisURL: "redis://" + addr})
 	defer app.Close()
@@ -245,11 +243,15 @@ func hurting(t *testing.T, dies int, hurt func(p *os.Process), enough func(c *ch
 
 // Workers that are killed at any time, and at each point of a visit, leave nothing out and do nothing twice.
 func TestKilledProcessesReachTheFixpoint(t *testing.T) {
+	tier.Slow(t)
+	tier.Sequential(t)
 	hurting(t, 400, func(p *os.Process) { _ = p.Kill() }, func(c *children) bool { return c.deaths.Load() >= 120 })
 }
 
 // What a worker commits that stood still for longer than its lease is refused.
 func TestStoppedProcessesAreRefused(t *testing.T) {
+	tier.Slow(t)
+	tier.Sequential(t)
 	var stops atomic.Int64
 	c := hurting(t, 0, func(p *os.Process) {
 		stops.Add(1)

@@ -77,7 +77,11 @@ func newSet[T any](app *runnel.App, name string, id func(T) string, x external, 
 		o = *opts
 	}
 	where := "runnel: app " + app.Name() + ": set " + name + ": "
-	if err := (&StageOptions{Retry: o.Retry}).check(); err != nil {
+	err := (&StageOptions{Retry: o.Retry}).check(app)
+	if _, fields := o.Codec.(codec.FieldCodec); fields {
+		err = errFieldCodec
+	}
+	if err != nil {
 		panic(where + err.Error())
 	}
 	s := &Set[T]{set: &set{name: name, app: app, opts: o, external: x, by: map[string]*stage{}}, id: id}
@@ -144,8 +148,11 @@ func (s *set) add(one *stage) error {
 	case len(s.stages) == mostStages:
 		return fmt.Errorf("a set has at most %d stages", mostStages)
 	}
+	if err := one.opts.check(s.app); err != nil {
+		return err
+	}
 	s.stages, s.by[one.name] = append(s.stages, one), one
-	return one.opts.check()
+	return nil
 }
 
 // process runs the visits of one partition for one ownership. The log has nothing but wakes.
@@ -193,11 +200,15 @@ func (s *set) begin() error {
 			s.stream = one
 		}
 	}
-	s.retry = inherited.Retry(s.opts.Retry, defaultAttempts)
+	if s.retry, err = inherited.Retry(s.opts.Retry, defaultAttempts); err != nil {
+		return err
+	}
 	for _, one := range s.stages {
 		one.retry, one.limit = s.retry, inherited.Timeout
 		if one.opts.Retry != nil {
-			one.retry = inherited.Retry(one.opts.Retry, defaultAttempts)
+			if one.retry, err = inherited.Retry(one.opts.Retry, defaultAttempts); err != nil {
+				return err
+			}
 		}
 		for _, limit := range []time.Duration{s.opts.Timeout, one.opts.Timeout} {
 			if limit != 0 {
@@ -255,6 +266,9 @@ func (s *set) encodeAny(value any) (payload, id string, partition int, err error
 	if err != nil {
 		return "", "", 0, err
 	}
+	if len(fields) != 2 || fields[0] != payloadField {
+		return "", "", 0, errFieldCodec
+	}
 	return fields[1], id, partition, nil
 }
 
@@ -273,6 +287,8 @@ func (s *set) decode(id, payload string) (any, error) {
 	}
 	return value, err
 }
+
+var errFieldCodec = errors.New("the codec is a codec.FieldCodec: a FieldCodec stores no single value")
 
 // payloadField is the field of a record in an entry.
 const payloadField = "data"

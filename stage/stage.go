@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/runnel-go/runnel"
+	"github.com/runnel-go/runnel/internal/appview"
 	"github.com/runnel-go/runnel/internal/retryqueue"
 )
 
@@ -33,14 +34,21 @@ const (
 	defaultAttempts    = 8
 )
 
-func (o *StageOptions) check() error {
+func (o *StageOptions) check(app *runnel.App) error {
 	switch {
 	case o.Concurrency < 0:
 		return fmt.Errorf("Concurrency %d is negative", o.Concurrency)
 	case o.Retry != nil && o.Retry.Order != 0:
 		return errors.New("Retry: Order is of events; visits of one entity run in turn")
+	case o.Retry == nil:
+		return nil
 	}
-	return nil
+	inherited, err := appview.Of(app).Inherited()
+	if err != nil {
+		return err
+	}
+	_, err = inherited.Retry(o.Retry, defaultAttempts)
+	return err
 }
 
 // A stage is a Stage without its type.

@@ -108,8 +108,8 @@ type Settings struct {
 type Inherited struct {
 	Timeout time.Duration // 0: none
 	// Retry builds own, a *runnel.Retry; if that is nil the one that processors inherit; without any,
-	// one with so many attempts.
-	Retry func(own any, attempts int) *retryqueue.Retry
+	// one with so many attempts. Its error is a mistake in own.
+	Retry func(own any, attempts int) (*retryqueue.Retry, error)
 }
 
 // A Sender takes the records of an app; see the methods of store.Client.
