@@ -170,8 +170,8 @@ func TestAStoreThatIsDownCostsNoAttempts(t *testing.T) {
 			t.Errorf("%d loads in a minute", loads)
 		}
 		r.rests()
-		if e := r.get("a").Value; e.B != 1 || len(r.calls) != 1 {
-			t.Errorf("%+v, calls %v", e, r.calls)
+		if e := r.get("a").Value; e.B != 1 || len(r.noted()) != 1 {
+			t.Errorf("%+v, calls %v", e, r.noted())
 		}
 	})
 }

@@ -66,20 +66,20 @@ func TestPausedStagesWait(t *testing.T) {
 			t.Errorf("there is %s", got)
 		}
 		r.pause(rules.Processor("items", "copy"), false)
-		if e := r.get("a").Value; e.B != 5 || len(r.calls) != 1 || r.keys() != "" {
-			t.Errorf("resumed: %+v, calls %v, there is %s", e, r.calls, r.keys())
+		if e := r.get("a").Value; e.B != 5 || len(r.noted()) != 1 || r.keys() != "" {
+			t.Errorf("resumed: %+v, calls %v, there is %s", e, r.noted(), r.keys())
 		}
 		for _, scope := range []rules.Scope{rules.App(), rules.Stream("items"), rules.Processor("items", "stages")} {
-			r.calls = nil
+			r.forget()
 			r.pause(scope, true)
 			r.put(item{ID: "a", A: 7})
 			r.c.Sleep(30 * time.Second)
-			if len(r.calls) > 0 || r.keys() != "touch:shop.items" {
-				t.Errorf("%v paused: calls %v, there is %s", scope, r.calls, r.keys())
+			if len(r.noted()) > 0 || r.keys() != "touch:shop.items" {
+				t.Errorf("%v paused: calls %v, there is %s", scope, r.noted(), r.keys())
 			}
 			r.pause(scope, false)
-			if len(r.calls) != 1 || r.keys() != "" {
-				t.Errorf("%v resumed: calls %v, there is %s", scope, r.calls, r.keys())
+			if len(r.noted()) != 1 || r.keys() != "" {
+				t.Errorf("%v resumed: calls %v, there is %s", scope, r.noted(), r.keys())
 			}
 		}
 	})
@@ -140,7 +140,7 @@ func TestReleasedVisitsAreNotCharged(t *testing.T) {
 		}
 		r.start("w2")
 		r.rests()
-		for _, call := range r.calls {
+		for _, call := range r.noted() {
 			if !strings.Contains(call, " 1 at") {
 				t.Errorf("charged: %s", call)
 			}
@@ -184,16 +184,16 @@ func TestKilledWorkersAreCharged(t *testing.T) {
 			}
 		}
 		if got := r.keys(); got != "visitdead:shop.items.kills visitfail:shop.items" {
-			t.Errorf("there is %s; calls %v", got, r.calls)
+			t.Errorf("there is %s; calls %v", got, r.noted())
 		}
 		attempts := 0
-		for _, call := range r.calls {
+		for _, call := range r.noted() {
 			if strings.HasPrefix(call, "kills killer") {
 				attempts++
 			}
 		}
 		if attempts != 4 {
-			t.Errorf("%d attempts: %v", attempts, r.calls)
+			t.Errorf("%d attempts: %v", attempts, r.noted())
 		}
 	})
 }

@@ -86,6 +86,19 @@ func (r *rig) since() time.Duration {
 	return time.Since(r.began).Round(100 * time.Millisecond)
 }
 
+// noted returns the calls that were noted.
+func (r *rig) noted() []string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return slices.Clone(r.calls)
+}
+
+func (r *rig) forget() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.calls = nil
+}
+
 // wants checks the calls that were noted, and forgets them.
 func (r *rig) wants(calls ...string) {
 	r.Helper()

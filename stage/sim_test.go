@@ -14,6 +14,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/runnel-go/runnel"
+	"github.com/runnel-go/runnel/internal/test/tier"
 	"github.com/runnel-go/runnel/runneltest"
 	"github.com/runnel-go/runnel/stage"
 )
@@ -40,7 +41,7 @@ type play struct {
 func simSeeds() int {
 	n, err := strconv.Atoi(os.Getenv("RUNNEL_SIM_SEEDS"))
 	if err != nil {
-		return 10
+		return tier.Large(10)
 	}
 	return n
 }
