@@ -238,8 +238,8 @@ func (t *turn) ended() istage.Settlement {
 // after is what becomes of the visit, and of those that are wanted, after a Result.
 func (t *turn) after(r Result, wanted []istage.Settlement) []istage.Settlement {
 	all := append([]istage.Settlement{t.ended()}, wanted...)
-	if r.again != "" {
-		all = append(all, istage.Settlement{Stage: t.v.Stage, What: istage.Puts, Due: r.again})
+	if r.again.wanted {
+		all = append(all, istage.Settlement{Stage: t.v.Stage, What: istage.Puts, Due: r.again.due(t.o.own.Now())})
 	}
 	return all
 }

@@ -43,8 +43,7 @@ type owner struct {
 
 	mu      sync.Mutex
 	chains  map[string]*chain // by ID
-	touches int               // that run
-	blocked map[string]bool   // stages that wait for a place, and the touch
+	blocked map[string]bool   // stages, and the touch, that wait for a place
 	unknown bool              // something may run that is in no chain
 	running sync.WaitGroup    // chains
 
@@ -81,7 +80,11 @@ func (o *owner) wake() {
 
 // run works until the ownership ends and every chain has.
 func (o *owner) run() {
-	defer o.running.Wait()
+	defer func() {
+		o.running.Wait()
+		o.recount(0) // the next owner would charge what runs
+		o.running.Wait()
+	}()
 	retry := outage.New(o.log, "visits", nil)
 	for err := o.recover(); err != nil; err = o.recover() {
 		if o.over(err) {
@@ -198,34 +201,25 @@ func (o *owner) take(look bool) (next time.Duration, err error) {
 func (o *owner) asks(look bool) (asks []istage.Ask) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if look {
-		for _, s := range o.set.stages {
-			if !o.blocked[s.name] && o.open(s.name) {
-				asks = append(asks, istage.Ask{Stage: s.name})
-			}
-		}
-		if o.open("") {
-			asks = append(asks, istage.Ask{Stage: istage.Touch})
-		}
-		return asks
-	}
-	if o.open("") {
-		most := touchesAtOnce - o.touches
-		if o.blocked[istage.Touch] = most == 0; most > 0 {
-			o.touches += most
-			asks = append(asks, istage.Ask{Stage: istage.Touch, Most: most})
-		}
-	}
 	each := (takenAtOnce - touchesAtOnce) / max(len(o.set.stages), 1)
+	ask := func(stage, gate string, places *places, most int) {
+		if o.blocked[stage] || !o.open(gate) {
+			return
+		}
+		if !look {
+			o.blocked[stage] = true // unless there is a place
+			if most = places.take(most, func() bool { return o.unblock(stage) }); most == 0 {
+				return
+			}
+			delete(o.blocked, stage)
+		} else {
+			most = 0
+		}
+		asks = append(asks, istage.Ask{Stage: stage, Most: most})
+	}
+	ask(istage.Touch, "", &o.set.touches, touchesAtOnce)
 	for _, s := range o.set.stages {
-		if o.blocked[s.name] || !o.open(s.name) {
-			continue
-		}
-		o.blocked[s.name] = true // unless there is a place
-		if most := s.places.take(each, func() bool { return o.unblock(s.name) }); most > 0 {
-			delete(o.blocked, s.name)
-			asks = append(asks, istage.Ask{Stage: s.name, Most: most})
-		}
+		ask(s.name, s.name, &s.places, each)
 	}
 	return asks
 }
@@ -250,19 +244,10 @@ func (o *owner) unblock(stage string) bool {
 
 // giveBack gives reserved places back.
 func (o *owner) giveBack(stage string, n int) {
-	if n == 0 {
-		return
-	}
 	if s := o.set.by[stage]; s != nil {
 		s.places.give(n)
-		return
-	}
-	o.mu.Lock()
-	o.touches -= n
-	blocked := o.blocked[istage.Touch]
-	o.mu.Unlock()
-	if blocked {
-		o.wake()
+	} else {
+		o.set.touches.give(n)
 	}
 }
 

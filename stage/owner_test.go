@@ -227,3 +227,39 @@ func TestIdleOwnersAskOncePerLease(t *testing.T) {
 		}
 	})
 }
+
+// A stage that always wants another visit at once gets ten in a second.
+func TestVisitsAtOnceDoNotLoopHot(t *testing.T) {
+	var calls atomic.Int64
+	inRig(t, nil, func(r *rig, s items) {
+		s.Stage("again", nil, func(_ context.Context, e *item) (stage.Result, error) {
+			calls.Add(1)
+			if e.A == 1 {
+				return stage.Untouched.At(time.Time{}.Add(time.Hour)), nil
+			}
+			return stage.Untouched.After(-time.Second), nil
+		}, nil)
+	}, func(r *rig) {
+		r.start("w")
+		r.put(item{ID: "a"}, item{ID: "b", A: 1})
+		r.c.Sleep(10 * time.Second)
+		if n := calls.Load(); n < 150 || n > 210 {
+			t.Errorf("%d calls in 10 s", n)
+		}
+	})
+}
+
+// A server that forgets everything has the set work again with what is put then.
+func TestSetsGoOnAfterFlushAll(t *testing.T) {
+	inRig(t, &stage.Options{Lease: 2 * time.Second}, func(r *rig, s items) { copies(r, s, "copy", 100*time.Millisecond, nil) }, func(r *rig) {
+		r.start("w")
+		for n := range 5 {
+			r.put(item{ID: "a", A: n + 1}, item{ID: "b", A: n + 1}, item{ID: "c", A: n + 1})
+			r.c.Sleep(50 * time.Millisecond)
+			r.must(r.c.Redis().FlushAll(r.c.Context()).Err())
+			r.c.Sleep(time.Duration(n) * time.Second)
+		}
+		r.put(item{ID: "a", A: 9})
+		r.c.Wait(func() bool { return r.get("a").Value.B == 9 && r.keys() == "" })
+	})
+}

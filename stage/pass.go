@@ -69,7 +69,7 @@ func (t *turn) change(r Result, made any) (again bool) {
 		return false
 	}
 	but := ""
-	if r.again != "" {
+	if r.again.wanted {
 		but = t.v.Stage
 	}
 	now := t.o.own.Now()

@@ -24,6 +24,9 @@ func (p *places) take(most int, told func() bool) int {
 
 // give gives places back.
 func (p *places) give(n int) {
+	if n == 0 {
+		return
+	}
 	p.mu.Lock()
 	p.free += n
 	p.mu.Unlock()

@@ -10,7 +10,26 @@ import (
 // A Result is what a Func has done to its entity.
 type Result struct {
 	mode  istage.Mode
-	again istage.Due // of another visit, "" for none
+	again again
+}
+
+// An again is when another visit is due: at a time, or after a duration, or not at all.
+type again struct {
+	wanted bool
+	at     time.Time
+	after  time.Duration
+}
+
+// soonest is how soon another visit is due at the soonest, so that a stage that always wants one at once
+// does not keep its worker and the server busy.
+const soonest = 100 * time.Millisecond
+
+// due returns the time for a script.
+func (a again) due(now time.Time) istage.Due {
+	if !a.at.IsZero() && a.at.Sub(now) > soonest {
+		return istage.At(a.at)
+	}
+	return istage.In(max(a.after, soonest))
 }
 
 // Results. Untouched leaves the entity as it is, whatever the Func did to its copy. Updated stores the
@@ -23,16 +42,16 @@ var (
 	Deleted   = Result{mode: istage.Remove}
 )
 
-// At asks for another visit of the stage, not before t by Redis' clock. An earlier one that waits already
-// wins. After At or After, the stage itself is not asked whether it wants to visit what it stored.
+// At asks for another visit of the stage, not before t by Redis' clock, and no sooner than 100 ms from
+// now. An earlier one that waits already wins. After At or After, the stage itself is not asked whether it wants to visit what it stored.
 func (r Result) At(t time.Time) Result {
-	r.again = istage.At(t)
+	r.again = again{wanted: true, at: t}
 	return r
 }
 
 // After is At, from the end of this visit on.
 func (r Result) After(d time.Duration) Result {
-	r.again = istage.In(d)
+	r.again = again{wanted: true, after: d}
 	return r
 }
 

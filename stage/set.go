@@ -47,6 +47,7 @@ type set struct {
 	opts     Options
 	external external // nil: entities are in Redis
 	stages   []*stage
+	touches  places
 	by       map[string]*stage
 	count    setCounters
 
@@ -98,6 +99,9 @@ func newSet[T any](app *runnel.App, name string, id func(T) string, x external, 
 	})
 	return s
 }
+
+// touchesOfAll is how many touches one worker has at once: their entities are in its memory.
+const touchesOfAll = 128
 
 // wakesKept is the length of the log of a partition, which has nothing but wakes.
 const wakesKept = 64
@@ -219,6 +223,7 @@ func (s *set) begin() error {
 			one.places.free = defaultConcurrency
 		}
 	}
+	s.touches.free = touchesOfAll
 	calls := istage.New(client, s.name, s.external != nil, s.names()...)
 	s.owners, s.calls = istage.NewOwners(calls), calls
 	return nil
