@@ -68,6 +68,7 @@ var workerFaults = []fault{
 // failover does something that may replace a master, and reports whether it did.
 func (s *scene) failover(name, kind string, do func() (changed bool)) {
 	s.note(name, kind, "")
+	s.tender.loses.Store(true)
 	before := s.watch.mark()
 	changed := do()
 	s.write(s.faults, history.Record{Kind: history.Fault, Fault: history.Settled, Text: name, Failed: !changed})

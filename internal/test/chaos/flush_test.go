@@ -34,6 +34,7 @@ var flushed = redis.NewScript(`
 // flush is FLUSHALL of a server with these partitions and so many replicas. It reads the contents
 // at the same moment, so that the check knows what is lost and excuses nothing else.
 func (s *scene) flush(rdb *redis.Client, where []int, replicas int) {
+	s.tender.loses.Store(true)
 	s.still.Lock() // nothing is held back, or being sent for later
 	defer s.still.Unlock()
 	ctx, conn := s.t.Context(), rdb.Conn()

@@ -48,6 +48,7 @@ type scene struct {
 	wg     sync.WaitGroup // what goes on beside the main course
 
 	delivery *delivery // nil: events neither fail nor wait
+	tender   *tender   // of the set
 }
 
 // durationVariable sets how long each test hurts.
@@ -135,12 +136,16 @@ func (s *scene) play(lasts time.Duration) {
 	s.sends = s.topo.link()
 	s.watch = s.observe()
 	stop := s.produce()
+	tender, untend, end := s.tend()
+	defer end()
+	s.tender = tender
 	release := func() {}
 	if s.delivery != nil {
 		release = s.delivery.operate()
 	}
 	s.hurt(lasts)
 	stop()
+	untend()
 	release()
 	s.settle()
 }
@@ -225,7 +230,7 @@ func (s *scene) positions() (out string) {
 	if s.delivery != nil {
 		out += s.delivery.waiting(rdb)
 	}
-	return out
+	return out + s.tender.left()
 }
 
 func (s *scene) judge() (*history.Report, []history.Record) {

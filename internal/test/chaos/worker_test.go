@@ -90,6 +90,7 @@ func work(name, to, path string) error {
 	}
 	app, jobs, end := declare(w, name)
 	defer end()
+	declareSet(app)
 	if os.Getenv("RUNNEL_CHAOS_DELIVERY") != "" {
 		deliver(log, jobs)
 		return app.Run(ctx)
