@@ -40,6 +40,7 @@ type chain struct {
 	now      entity
 	failures map[string]failure // of the entity's visits, by stage
 	own      map[string]bool    // stages whose visits the chain has settled: it knows better than a take
+	unsure   bool               // and does not: a visit was gone, which may have ended when a reply was lost
 }
 
 // An entity is what a chain knows of its entity.
@@ -98,6 +99,10 @@ type turn struct {
 // visit runs a visit, again while others save its entity meanwhile.
 func (c *chain) visit(v *taken) {
 	t := &turn{c, v, c.o.set.by[v.Stage]}
+	if c.unsure { // the next take says what is known of it
+		t.putBack()
+		return
+	}
 	if c.failures[v.Stage].Crashes >= lonely {
 		end, ok := c.o.own.Isolate(c.o.ctx)
 		if !ok {
@@ -262,7 +267,7 @@ func (t *turn) end(e istage.End, as result) (ended istage.Ended) {
 		t.now = entity{ended.Found.Version, ended.Found.Passes, ended.Found.Payload, nil}
 		return ended
 	case ended.Outcome == istage.Gone:
-		as, t.now = gone, entity{}
+		as, t.now, t.unsure = gone, entity{}, true
 	case e.Mode == istage.Put:
 		t.now = entity{ended.Version, e.Passes, e.Payload, nil}
 	case e.Mode == istage.Remove || e.Mode == istage.Forget:

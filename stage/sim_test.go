@@ -144,11 +144,12 @@ func (p *play) run(c *runneltest.Cluster) {
 			break
 		}
 		if time.Now().After(end) {
-			p.t.Fatalf("not at the fixpoint: %s", left)
+			p.breaks("not at the fixpoint: %s\n%s", left, p.dump())
+			break
 		}
 	}
 	if len(p.broken) > 0 {
-		p.t.Errorf("%q", p.broken)
+		p.t.Error(strings.Join(p.broken, "\n"))
 	}
 }
 
@@ -215,6 +216,20 @@ func (p *play) breaks(format string, args ...any) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.broken = append(p.broken, fmt.Sprintf(format, args...))
+}
+
+// dump tells what is stored of visits.
+func (p *play) dump() (out string) {
+	ctx, rdb := p.c.Context(), p.c.Redis()
+	for _, key := range rdb.Keys(ctx, "*").Val() {
+		switch rdb.Type(ctx, key).Val() {
+		case "zset":
+			out += fmt.Sprintln(key, rdb.ZRangeWithScores(ctx, key, 0, -1).Val())
+		case "hash":
+			out += fmt.Sprintln(key, rdb.HGetAll(ctx, key).Val())
+		}
+	}
+	return fmt.Sprint(rdb.Time(ctx).Val().UnixMilli(), "\n", out)
 }
 
 // left says what is not as it should be in the end, "" for nothing.
