@@ -2,7 +2,6 @@ package stage
 
 import (
 	"cmp"
-	"encoding/json"
 	"fmt"
 	"strings"
 	"time"
@@ -11,31 +10,13 @@ import (
 	istage "github.com/runnel-go/runnel/internal/stage"
 )
 
-// Why a visit failed, beside the reasons of retryqueue.
-const reasonLoop = "loop" // stages have changed the entity too often
-
 // lonely is after how many crashes in a row a visit runs alone in its worker.
 const lonely = 2
 
-// A failure is what is stored of a visit that failed. Times are in ms by Redis' clock.
-type failure struct {
-	Attempts int    `json:"n"`
-	Crashes  int    `json:"crashes,omitempty"` // in a row, at last
-	First    int64  `json:"first,omitempty"`
-	Last     int64  `json:"last,omitempty"`
-	Error    string `json:"err,omitempty"`
-	Reason   string `json:"reason,omitempty"`
-	Version  int64  `json:"version,omitempty"` // of the entity
-	Dead     bool   `json:"dead,omitempty"`
-}
+// A failure is what is stored of a visit that failed.
+type failure istage.Failure
 
-const errorBytes = 4 << 10 // kept of an error's text
-
-func (f failure) text() string {
-	f.Error = strings.ToValidUTF8(f.Error[:min(len(f.Error), errorBytes)], "")
-	text, _ := json.Marshal(f) // numbers and texts
-	return string(text)
-}
+func (f failure) text() string { return istage.Failure(f).Text() }
 
 // failed returns the failure after one more attempt.
 func (f failure) failed(now time.Time, err error, reason string, version int64) failure {
@@ -54,11 +35,11 @@ func failuresOf(text string) (map[string]failure, error) {
 	}
 	for _, line := range strings.Split(text[1:], "\n") {
 		stage, stored, _ := strings.Cut(line, " ")
-		var f failure
-		if err := json.Unmarshal([]byte(stored), &f); err != nil {
+		f, err := istage.ParseFailure(stored)
+		if err != nil {
 			return out, fmt.Errorf("failure of stage %s: %w", stage, err)
 		}
-		out[stage] = f
+		out[stage] = failure(f)
 	}
 	return out, nil
 }

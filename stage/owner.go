@@ -23,7 +23,7 @@ const (
 
 	// lastWords is how long an owner tries to store what became of visits once the contexts of their
 	// functions have ended.
-	lastWords = time.Second
+	lastWords = 500 * time.Millisecond
 )
 
 // An owner runs the visits of one partition for one ownership: it takes those that are due, and gives

@@ -25,7 +25,7 @@ func (t *turn) touch(value any) {
 		return
 	}
 	end := t.ended()
-	if f := t.failures[istage.Touch]; f.Reason == reasonLoop && loops(t.now.passes, t.o.own.Now()) {
+	if f := t.failures[istage.Touch]; f.Reason == istage.ReasonLoop && loops(t.now.passes, t.o.own.Now()) {
 		end.What = istage.Ends // the next time it waits longer
 	}
 	t.settle(untouched, append([]istage.Settlement{end}, wanted...)...)
@@ -150,7 +150,7 @@ func (t *turn) fail(err error, reason string) {
 // slowedDown is what becomes of the next touch of an entity that stages change too often.
 func (t *turn) slowedDown(now time.Time) istage.Settlement {
 	err := fmt.Errorf("stages have changed the entity %d times within a minute; the last one is %s", passesPerMinute, t.v.Stage)
-	f := t.failures[istage.Touch].failed(now, err, reasonLoop, t.now.version)
+	f := t.failures[istage.Touch].failed(now, err, istage.ReasonLoop, t.now.version)
 	t.failures[istage.Touch] = f
 	t.o.set.count.trips.Add(1)
 	t.o.log.Warn("entity slowed down", "stage", t.v.Stage, "entity", t.id, "attempt", f.Attempts, "err", err)

@@ -1,7 +1,6 @@
 package stage
 
 import (
-	"encoding/json"
 	"errors"
 	"slices"
 	"time"
@@ -44,11 +43,8 @@ func (o *owner) recover() error {
 // worker otherwise.
 func (o *owner) crashed(v *istage.Visit, stored string) (istage.End, error) {
 	var f failure
-	if stored != "" && json.Unmarshal([]byte(stored), &f) != nil {
-		f = failure{}
-	}
-	if f.Dead { // and was revived
-		f = failure{}
+	if found, err := istage.ParseFailure(stored); err == nil && !found.Dead { // else it was revived
+		f = failure(found)
 	}
 	crashes := f.Crashes + 1
 	f = f.failed(o.own.Now(), errCrash, retryqueue.ReasonCrash, f.Version)

@@ -88,7 +88,7 @@ func TestModel(t *testing.T) {
 // lacks returns something that the game must have seen and has not.
 func (g *game) lacks() string {
 	g.counted["kept"] = g.m.kept
-	for _, what := range []string{"save refused", "take fenced", "commit fenced", "ok", "gone", "conflict", "taken", "crash", "woken", "deleted", "kept"} {
+	for _, what := range []string{"save refused", "take fenced", "commit fenced", "ok", "gone", "conflict", "taken", "crash", "woken", "deleted", "kept", MendNow, MendDrop, MendRetry, MendBury} {
 		if g.counted[what] == 0 {
 			return what
 		}
@@ -123,9 +123,11 @@ const soon = -2
 
 func (g *game) adopt() {
 	stored, now := g.set.stored(g.t, g.rdb, 3), g.now()
-	for id, at := range g.m.queue[Touch] {
-		if real := stored.queue[Touch][id]; at == soon && real > now-5000 && real <= now {
-			g.m.queue[Touch][id] = real
+	for stage, queue := range g.m.queue {
+		for id, at := range queue {
+			if real := stored.queue[stage][id]; at == soon && real > now-5000 && real <= now {
+				queue[id] = real
+			}
 		}
 	}
 }
@@ -143,7 +145,9 @@ func (g *game) step(step int) (what, got, want string) {
 	if g.rand.IntN(3) == 0 {
 		at += far
 	}
-	switch n := g.rand.IntN(20); {
+	switch n := g.rand.IntN(21); {
+	case n == 20:
+		return g.mend()
 	case n < 4:
 		return g.save(id, fmt.Sprint("\x00\xff data ", step))
 	case n < 7:
@@ -205,6 +209,30 @@ func (g *game) delete(id string) (what, got, want string) {
 	there, err := g.set.Delete(g.t.Context(), 3, id, version)
 	wantThere, wantErr := g.m.delete(id, version)
 	return fmt.Sprint("delete ", id, version), fmt.Sprint(there, err), fmt.Sprint(wantThere, wantErr)
+}
+
+func (g *game) mend() (what, got, want string) {
+	stage, how := g.m.stages[g.rand.IntN(len(g.m.stages))], []string{MendNow, MendDrop, MendRetry, MendBury}[g.rand.IntN(4)]
+	var ids []string
+	var wants []bool
+	for n := range 6 {
+		id := fmt.Sprint("e ", n)
+		did := g.m.mend(stage, how, id)
+		ids, wants = append(ids, id), append(wants, did)
+		if did {
+			g.counted[how]++
+		}
+		if did && (how == MendNow || how == MendRetry) {
+			now := g.now()
+			if old, there := g.m.queue[stage][id]; !there || old > now {
+				g.m.queue[stage][id] = soon
+			}
+			g.wake(now)
+		}
+	}
+	did, err := g.set.Mend(g.t.Context(), 3, stage, how, ids...)
+	g.must(err)
+	return fmt.Sprint("mend ", stage, " ", how), fmt.Sprint(did), fmt.Sprint(wants)
 }
 
 func (g *game) take() (what, got, want string) {

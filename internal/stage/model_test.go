@@ -190,6 +190,26 @@ func (m *model) settle(id string, v Settlement) {
 	}
 }
 
+// mend reports whether a failed visit is changed so; the caller puts it.
+func (m *model) mend(stage, what, id string) bool {
+	name := field(stage, id)
+	_, failed := m.fail[name]
+	_, runs := m.run[name]
+	_, waits := m.queue[stage][id]
+	_, died := m.dead[stage][id]
+	if !failed || runs || died != (what == MendRetry || what == MendBury) || !died && !waits {
+		return false
+	}
+	delete(m.dead[stage], id)
+	if what == MendDrop {
+		delete(m.queue[stage], id)
+	}
+	if what != MendNow {
+		delete(m.fail, name)
+	}
+	return true
+}
+
 func (m *model) delete(id string, version int64) (there bool, err error) {
 	e, there := m.ent[id]
 	if !there || version != Any && version != e.Version {

@@ -24,6 +24,7 @@ var (
 	lookScript   = script("look")
 	takeScript   = script("take", store.Fence)
 	commitScript = script("commit", store.Fence)
+	mendScript   = script("mend", store.Wake)
 )
 
 // script returns a script behind the libraries.

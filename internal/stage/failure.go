@@ -1,0 +1,140 @@
+package stage
+
+import (
+	"context"
+	"encoding/json"
+	"strings"
+
+	"github.com/runnel-go/runnel/internal/redisconn"
+	"github.com/runnel-go/runnel/internal/store"
+)
+
+// A Failure is what is stored of a visit that failed. Times are in ms by Redis' clock.
+type Failure struct {
+	Attempts int    `json:"n"`
+	Crashes  int    `json:"crashes,omitempty"` // in a row, at last
+	First    int64  `json:"first,omitempty"`
+	Last     int64  `json:"last,omitempty"`
+	Error    string `json:"err,omitempty"`
+	Reason   string `json:"reason,omitempty"`
+	Version  int64  `json:"version,omitempty"` // of the entity
+	Epoch    int64  `json:"epoch,omitempty"`   // of the ownership
+	Dead     bool   `json:"dead,omitempty"`
+}
+
+// ReasonLoop is the reason of a touch that waits because stages have changed its entity too often. Other
+// reasons are those of retryqueue.
+const ReasonLoop = "loop"
+
+const errorBytes = 4 << 10 // kept of an error's text
+
+// Text returns the failure as it is stored, its error cut to 4 KiB.
+func (f Failure) Text() string {
+	f.Error = strings.ToValidUTF8(f.Error[:min(len(f.Error), errorBytes)], "")
+	text, _ := json.Marshal(f) // numbers and texts
+	return string(text)
+}
+
+// ParseFailure is the inverse of Text.
+func ParseFailure(text string) (f Failure, err error) {
+	err = json.Unmarshal([]byte(text), &f)
+	return f, err
+}
+
+// A Failed is a visit that failed, as it lies in Redis.
+type Failed struct {
+	ID string
+	Failure
+	Due     int64 // of the next attempt, 0 if none waits
+	Died    int64 // 0: it is not dead
+	Running bool
+}
+
+// failedAtOnce is how many failures are read in one step.
+const failedAtOnce = 200
+
+// Failed calls add with the failed visits of a stage, or of Touch, in a partition, until it returns false.
+// Those that come and go meanwhile may be missing; one may be there twice.
+func (s *Set) Failed(ctx context.Context, n int, stage string, add func(Failed) bool) error {
+	cursor := uint64(0)
+	for {
+		fields, next, err := s.client.Retrying.HScan(ctx, s.key("visitfail", n, ""), cursor, stage+" *", failedAtOnce).Result()
+		if err != nil {
+			return err
+		}
+		found, err := s.failed(ctx, n, stage, fields)
+		if err != nil {
+			return err
+		}
+		for _, f := range found {
+			if !add(f) {
+				return nil
+			}
+		}
+		if cursor = next; cursor == 0 {
+			return nil
+		}
+	}
+}
+
+// failed looks at the queues of what HSCAN has found.
+func (s *Set) failed(ctx context.Context, n int, stage string, fields []string) (found []Failed, err error) {
+	var calls []*redisconn.Call
+	for i := 0; i+1 < len(fields); i += 2 {
+		f := Failed{ID: strings.TrimPrefix(fields[i], stage+" ")}
+		if f.Failure, err = ParseFailure(fields[i+1]); err != nil {
+			f.Error = err.Error()
+		}
+		found = append(found, f)
+		calls = append(calls, redisconn.PlainCall(ctx, "ZSCORE", s.queue(n, stage), f.ID), redisconn.PlainCall(ctx, "HGET", s.key("visitrun", n, ""), fields[i]))
+		if stage != Touch {
+			calls = append(calls, redisconn.PlainCall(ctx, "ZSCORE", s.dead(n, stage), f.ID))
+		}
+	}
+	redisconn.Pipeline(ctx, s.client.Retrying, calls)
+	each := len(calls) / max(len(found), 1)
+	for i := range found {
+		f, replies := &found[i], calls[i*each:(i+1)*each]
+		if due, err := replies[0].Reply.Float64(); err == nil {
+			f.Due = int64(due)
+		}
+		f.Running = replies[1].Reply.Err() == nil
+		if each == 3 {
+			if died, err := replies[2].Reply.Float64(); err == nil {
+				f.Died = int64(died)
+			}
+		}
+	}
+	return found, nil
+}
+
+// What Mend does with failed visits.
+const (
+	MendNow   = "now"   // one that waits is due now
+	MendDrop  = "drop"  // one that waits is given up
+	MendRetry = "retry" // a dead one is due now, with attempt 1
+	MendBury  = "bury"  // a dead one is given up
+)
+
+// Mend does something with failed visits of a stage in a partition, at most 128, and reports for each
+// whether it was in that state. It may be repeated.
+func (s *Set) Mend(ctx context.Context, n int, stage, what string, ids ...string) ([]bool, error) {
+	p := s.place(n)
+	args := []any{stage, what}
+	for _, id := range ids {
+		args = append(args, id)
+	}
+	c := &store.ScriptCall{
+		Script: mendScript, Args: args, Confirm: true,
+		Keys: []string{s.queue(n, stage), s.dead(n, stage), s.key("visitrun", n, ""), s.key("visitfail", n, ""), p.Own, p.Log},
+	}
+	if s.client.Run(ctx, c); c.Err != nil {
+		return nil, c.Err
+	}
+	texts, err := textsOf(c.Reply)
+	did := make([]bool, len(texts))
+	for i, text := range texts {
+		did[i] = text == "1"
+	}
+	return did, err
+}
