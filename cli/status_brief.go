@@ -23,6 +23,7 @@ const (
 // A brief is an app in ten lines.
 type brief struct {
 	app        *inspect.AppState
+	workers    int                       // that live, those of internal streams too
 	processors []*inspect.ProcessorState // those that need attention first
 	findings   []briefFinding
 }
@@ -41,10 +42,26 @@ func (s *session) brief(ctx context.Context, app *inspect.AppState, all bool) br
 		more, err = extension.Findings(ctx, s.app, s.client, inspect.Limits{})
 		found = append(found, more...)
 	}
+	workers := aliveIn(app)
 	if !all {
 		app.HideInternal()
 	}
-	return briefOf(app, found, err)
+	b := briefOf(app, found, err)
+	b.workers = workers
+	return b
+}
+
+// aliveIn counts the workers of all processors.
+func aliveIn(app *inspect.AppState) int {
+	workers := map[string]bool{}
+	for _, p := range processorsOf(app) {
+		for _, m := range p.Members {
+			if m.Alive {
+				workers[m.Worker] = true
+			}
+		}
+	}
+	return len(workers)
 }
 
 func briefOf(app *inspect.AppState, found []inspect.Finding, err error) brief {
@@ -73,21 +90,16 @@ func briefOf(app *inspect.AppState, found []inspect.Finding, err error) brief {
 }
 
 func (b brief) write(t table) {
-	all, workers, delayed := inspect.Totals{}, map[string]bool{}, int64(0)
+	all, delayed := inspect.Totals{}, int64(0)
 	for _, p := range b.processors {
 		all = sumOf(all, p.Totals)
-		for _, m := range p.Members {
-			if m.Alive {
-				workers[m.Worker] = true
-			}
-		}
 	}
 	for _, s := range b.app.Streams {
 		delayed += s.Delayed
 	}
 	t.linef("app %s at %s: %s, %s, %s, leader %s", b.app.App, b.app.Redis, words.Plural(len(b.app.Streams), "stream"),
-		words.Plural(len(b.processors), "processor"), words.Plural(len(workers), "worker"), words.Dash(b.app.Leader))
-	if len(b.app.Streams)+len(b.app.Unreadable)+len(b.findings) == 0 {
+		words.Plural(len(b.processors), "processor"), words.Plural(b.workers, "worker"), words.Dash(b.app.Leader))
+	if len(b.app.Streams)+len(b.app.Unreadable)+len(b.findings)+len(b.app.Extensions) == 0 {
 		t.linef("a stream is there once its app has sent to it or run a worker")
 		return
 	}

@@ -1,9 +1,13 @@
 package stage
 
 import (
+	"sync"
 	"sync/atomic"
 	"time"
 
+	"github.com/runnel-go/runnel"
+	"github.com/runnel-go/runnel/internal/extension"
+	"github.com/runnel-go/runnel/internal/sets"
 	istage "github.com/runnel-go/runnel/internal/stage"
 )
 
@@ -49,5 +53,48 @@ func (s *set) counted(stage string, r result) {
 		one.count.by[r].Add(1)
 	} else if stage != istage.Touch {
 		s.count.dropped.Add(1)
+	}
+}
+
+// A shown has the sets of an app, whose counters its metrics tell.
+type shown struct {
+	mu   sync.Mutex
+	sets []*set
+}
+
+// show registers the extension of sets with an app, once, and adds a set to what it shows.
+func show(app *runnel.App, s *set) {
+	var all *shown
+	for _, e := range extension.Of(app) {
+		if own, ok := e.Own.(*shown); ok {
+			all = own
+		}
+	}
+	if all == nil {
+		all = &shown{}
+		e := sets.New(all.gather)
+		e.Own = all
+		extension.Register(app, e)
+	}
+	all.mu.Lock()
+	defer all.mu.Unlock()
+	all.sets = append(all.sets, s)
+}
+
+// gather adds what the stages of the sets have counted.
+func (a *shown) gather(add func(set, stage string, visits map[string]int64, calls int64, spent time.Duration)) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for _, s := range a.sets {
+		s.mu.Lock()
+		stages := s.stages
+		s.mu.Unlock()
+		for _, one := range stages {
+			visits := map[string]int64{}
+			for r := range results {
+				visits[r.String()] = one.count.by[r].Load()
+			}
+			add(s.name, one.name, visits, one.count.calls.Load(), time.Duration(one.count.spent.Load()))
+		}
 	}
 }

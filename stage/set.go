@@ -14,6 +14,7 @@ import (
 	"github.com/runnel-go/runnel/internal/extension"
 	"github.com/runnel-go/runnel/internal/redisconn"
 	"github.com/runnel-go/runnel/internal/retryqueue"
+	"github.com/runnel-go/runnel/internal/sets"
 	istage "github.com/runnel-go/runnel/internal/stage"
 	"github.com/runnel-go/runnel/internal/worker"
 )
@@ -89,7 +90,8 @@ func newSet[T any](app *runnel.App, name string, id func(T) string, x external, 
 	s.wakes = runnel.NewStream(app, name, id, &runnel.StreamOptions{
 		Partitions: o.Partitions, Codec: o.Codec, MaxRecord: o.MaxRecord, Partitioner: o.Partitioner, MaxLen: wakesKept,
 	})
-	extension.Declare(s.wakes, "set", s.names)
+	extension.Declare(s.wakes, sets.Kind, s.names)
+	show(app, s.set)
 	s.idOf = func(value any) (id string, err error) {
 		defer recoverInto(&err)
 		return s.id(value.(T)), nil

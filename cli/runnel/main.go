@@ -5,6 +5,13 @@
 //	runnel status --app shop
 package main
 
-import "github.com/runnel-go/runnel/cli"
+import (
+	"github.com/runnel-go/runnel/cli"
+	"github.com/runnel-go/runnel/internal/extension"
+	"github.com/runnel-go/runnel/internal/sets"
+)
 
-func main() { cli.Run(nil) }
+func main() {
+	extension.Known(sets.New(nil))
+	cli.Run(nil)
+}

@@ -43,6 +43,8 @@ type Extension struct {
 	// Status returns the lines of status, two at most: others are cut.
 	Status func(ctx context.Context, c *store.Client) ([]string, error)
 	Page   *Page
+
+	Own any // what its package keeps by app
 }
 
 // statusLines is how many lines of status an extension has.

@@ -3,7 +3,11 @@ package stage
 import (
 	"context"
 	"encoding/json"
+	"errors"
+	"strconv"
 	"strings"
+
+	"github.com/redis/go-redis/v9"
 
 	"github.com/runnel-go/runnel/internal/redisconn"
 	"github.com/runnel-go/runnel/internal/store"
@@ -95,17 +99,25 @@ func (s *Set) failed(ctx context.Context, n int, stage string, fields []string) 
 	each := len(calls) / max(len(found), 1)
 	for i := range found {
 		f, replies := &found[i], calls[i*each:(i+1)*each]
-		if due, err := replies[0].Reply.Float64(); err == nil {
-			f.Due = int64(due)
-		}
+		f.Due = scoreOf(replies[0].Reply)
 		f.Running = replies[1].Reply.Err() == nil
 		if each == 3 {
-			if died, err := replies[2].Reply.Float64(); err == nil {
-				f.Died = int64(died)
-			}
+			f.Died = scoreOf(replies[2].Reply)
 		}
 	}
 	return found, nil
+}
+
+// scoreOf returns the reply to ZSCORE, 0 for none: a text, or a number where the protocol has one.
+func scoreOf(reply *redis.Cmd) int64 {
+	switch score := reply.Val().(type) {
+	case float64:
+		return int64(score)
+	case string:
+		f, _ := strconv.ParseFloat(score, 64)
+		return int64(f)
+	}
+	return 0
 }
 
 // What Mend does with failed visits.
@@ -137,4 +149,39 @@ func (s *Set) Mend(ctx context.Context, n int, stage, what string, ids ...string
 		did[i] = text == "1"
 	}
 	return did, err
+}
+
+// A VisitOf is what is known of an entity's visit of a stage, or of its touch.
+type VisitOf struct {
+	Stage   string
+	Due     int64 // in ms since 1970, 0 if none waits
+	Died    int64 // 0: it is not dead
+	Running bool
+	Failure *Failure // nil: none
+}
+
+// VisitsOf returns the visits that an entity has, its touch first.
+func (s *Set) VisitsOf(ctx context.Context, n int, id string) (all []VisitOf, err error) {
+	var calls []*redisconn.Call
+	names := append([]string{Touch}, s.stages...)
+	for _, stage := range names {
+		calls = append(calls, redisconn.PlainCall(ctx, "ZSCORE", s.queue(n, stage), id), redisconn.PlainCall(ctx, "ZSCORE", s.dead(n, stage), id),
+			redisconn.PlainCall(ctx, "HGET", s.key("visitrun", n, ""), stage+" "+id), redisconn.PlainCall(ctx, "HGET", s.key("visitfail", n, ""), stage+" "+id))
+	}
+	redisconn.Pipeline(ctx, s.client.Retrying, calls)
+	for i, stage := range names {
+		v, replies := VisitOf{Stage: stage}, calls[4*i:4*i+4]
+		v.Due, v.Died, v.Running = scoreOf(replies[0].Reply), scoreOf(replies[1].Reply), replies[2].Reply.Err() == nil
+		switch text, err := replies[3].Reply.Text(); {
+		case err == nil:
+			f, _ := ParseFailure(text)
+			v.Failure = &f
+		case !errors.Is(err, redis.Nil):
+			return nil, err
+		}
+		if v.Due != 0 || v.Died != 0 || v.Running || v.Failure != nil {
+			all = append(all, v)
+		}
+	}
+	return all, nil
 }
