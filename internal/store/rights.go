@@ -133,7 +133,24 @@ func (c ACL) commands() []Right {
 		{Roles: change, args: []any{"ZREM", due.Due, "doctor"}},
 		{Roles: most, args: []any{"INCRBY", due.Sequence, "no number"}},
 	}
-	return withNames(append(rights, streamRights(p)...))
+	rights = append(rights, streamRights(p)...)
+	if _, is := c.extensions.Load("stage"); is {
+		rights = append(rights, c.setRights(p)...)
+	}
+	return withNames(rights)
+}
+
+// setRights are the commands that sets of entities need beside the core's: producers delete entities and
+// touch all of them, everyone counts visits.
+func (c ACL) setRights(p Partition) []Right {
+	due := c.keys.Delayed("doctor", nowhere)
+	return []Right{
+		{Roles: keys.Produce, args: []any{"HSCAN", p.Own, 0}},
+		{Roles: keys.Produce, args: []any{"HDEL", p.Own, "doctor"}},
+		{Roles: keys.Produce, args: []any{"ZREM", due.Due, "doctor"}},
+		{Roles: keys.Everyone, args: []any{"ZCOUNT", due.Due, 0, 0}},
+		{Roles: keys.Watch, args: []any{"ZSCORE", due.Due, "doctor"}},
+	}
 }
 
 func streamRights(p Partition) []Right {
