@@ -105,6 +105,7 @@ mutants: ## does a test notice each rule of the fence that is switched off?
 sim-short: ## 100 simulated clusters in fake time, and some with full streams
 	RUNNEL_SIM_SEEDS=100 $(SIM) test -vet off -run '^TestSimSeeds$$|^TestCluster$$' -timeout $(TIMEOUT) ./runneltest ./rebalance
 	$(SIM) test -vet off -run '^TestSimOverflowSeeds$$|^TestSimExactly$$' -timeout $(TIMEOUT) ./runneltest
+	RUNNEL_SIM_SEEDS=30 $(SIM) test -vet off -run '^TestSimStagesSeeds$$' -timeout $(TIMEOUT) ./stage
 
 tidy-check: ## are go.mod and go.sum tidy?
 	$(GO) mod tidy -diff

@@ -14,6 +14,8 @@
 //	timer        background tasks on every worker, or on the leader only
 //	codec        compressed, native Redis fields, and a codec of one's own
 //	ownmain      in a main of one's own, with an HTTP server and a shared Redis client
+//	listings     entities, and stages that run over each of them until nothing is left to do
+//	reconcile    the same for entities in a store of one's own
 //	layout       an app over several packages
 //	testing      a processor, and its tests without Redis
 //

@@ -166,7 +166,12 @@ func (o *owner) take(look bool) (next time.Duration, err error) {
 		ends := o.ends.Load()
 		t := &istage.Take{Partition: o.partition, Fence: o.own.Fence(), Number: o.own.Number(), Asks: asks, Sleep: true, MaxBytes: bytesAtOnce}
 		o.set.count.takes.Add(1)
-		o.set.owners.Take(o.calls, t)
+		if !o.within(func() { o.set.owners.Take(o.calls, t) }) {
+			for _, a := range asks {
+				o.giveBack(a.Stage, a.Most)
+			}
+			return 0, o.calls.Err()
+		}
 		taken := map[string]int{}
 		for _, v := range t.Visits {
 			taken[v.Stage]++
@@ -287,56 +292,16 @@ func (o *owner) next(c *chain) (v taken, ok bool) {
 	return v, true
 }
 
-// recount looks for visits that run in Redis though no chain has them: their take's reply was lost, or
-// its request came late. They wait again, uncharged. running is how many ran when no chain was expected
-// to.
-func (o *owner) recount(running int64) {
-	o.mu.Lock()
-	look := o.unknown || running > 0 && len(o.chains) == 0
-	o.unknown = false
-	o.mu.Unlock()
-	if !look {
-		return
-	}
-	runs, err := o.set.calls.Runs(o.calls, o.partition)
-	if err != nil {
-		o.doubt()
-		return
-	}
-	type run struct {
-		stage, id string
-		number    int64
-	}
-	has := map[run]bool{}
-	o.mu.Lock()
-	for _, c := range o.chains {
-		for _, v := range c.waiting {
-			has[run{v.Stage, v.ID, v.Number}] = true
-		}
-		if c.runs != nil {
-			has[run{c.runs.Stage, c.id, c.runs.Number}] = true
-		}
-	}
-	o.mu.Unlock()
-	for _, v := range runs {
-		if !has[run{v.Stage, v.ID, v.Number}] {
-			o.running.Go(func() { o.commit(waitAgain(&v)) })
-		}
-	}
-}
-
-// waitAgain is the End of a visit that waits again as if it had not begun.
-func waitAgain(v *istage.Visit) istage.End {
-	due := istage.At(time.UnixMilli(v.At))
-	return istage.End{ID: v.ID, Number: v.Number, Settle: []istage.Settlement{{Stage: v.Stage, What: istage.Waits, Due: due}}}
-}
-
 // commit commits the end of a visit, again while its outcome is unknown: under one ownership that does no
 // harm. ok is false if the ownership ended before.
 func (o *owner) commit(e istage.End) (ended istage.Ended, ok bool) {
 	retry := outage.New(o.log, "ends of visits", nil)
 	for o.calls.Err() == nil {
-		ended, err := o.set.owners.End(o.calls, o.partition, o.own.Fence(), e)
+		var ended istage.Ended
+		var err error
+		if !o.within(func() { ended, err = o.set.owners.End(o.calls, o.partition, o.own.Fence(), e) }) {
+			break
+		}
 		switch {
 		case err == nil:
 			retry.Recovered()
@@ -351,6 +316,22 @@ func (o *owner) commit(e istage.End) (ended istage.Ended, ok bool) {
 		retry.Wait(o.calls, err)
 	}
 	return ended, false
+}
+
+// within makes a call, and reports false if the time for calls ends before it answers: then nothing of it
+// may be used, and the function returns in time though the server is silent.
+func (o *owner) within(call func()) bool {
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		call()
+	}()
+	select {
+	case <-done:
+		return true
+	case <-o.calls.Done():
+		return false
+	}
 }
 
 // load loads the entities of visits from the Store of an external set. What it does not load now, each

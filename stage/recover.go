@@ -68,3 +68,51 @@ func (o *owner) crashed(v *istage.Visit, stored string) (istage.End, error) {
 	o.log.Warn("visit ended its worker", "stage", v.Stage, "entity", v.ID, "attempt", f.Attempts, "dead", f.Dead)
 	return istage.End{ID: v.ID, Number: v.Number, Settle: []istage.Settlement{f.settle(v.Stage, retry, wait)}}, nil
 }
+
+// recount looks for visits that run in Redis though no chain has them: their take's reply was lost, or
+// its request came late. They wait again, uncharged. running is how many ran when no chain was expected
+// to.
+func (o *owner) recount(running int64) {
+	o.mu.Lock()
+	look := o.unknown || running > 0 && len(o.chains) == 0
+	o.unknown = false
+	o.mu.Unlock()
+	if !look {
+		return
+	}
+	var runs []istage.Visit
+	var err error
+	if !o.within(func() { runs, err = o.set.calls.Runs(o.calls, o.partition) }) {
+		return
+	}
+	if err != nil {
+		o.doubt()
+		return
+	}
+	type run struct {
+		stage, id string
+		number    int64
+	}
+	has := map[run]bool{}
+	o.mu.Lock()
+	for _, c := range o.chains {
+		for _, v := range c.waiting {
+			has[run{v.Stage, v.ID, v.Number}] = true
+		}
+		if c.runs != nil {
+			has[run{c.runs.Stage, c.id, c.runs.Number}] = true
+		}
+	}
+	o.mu.Unlock()
+	for _, v := range runs {
+		if !has[run{v.Stage, v.ID, v.Number}] {
+			o.running.Go(func() { o.commit(waitAgain(&v)) })
+		}
+	}
+}
+
+// waitAgain is the End of a visit that waits again as if it had not begun.
+func waitAgain(v *istage.Visit) istage.End {
+	due := istage.At(time.UnixMilli(v.At))
+	return istage.End{ID: v.ID, Number: v.Number, Settle: []istage.Settlement{{Stage: v.Stage, What: istage.Waits, Due: due}}}
+}
