@@ -55,6 +55,14 @@ func (r Result) After(d time.Duration) Result {
 	return r
 }
 
+// time returns the time, as seen from now.
+func (a again) time(now time.Time) time.Time {
+	if !a.at.IsZero() && a.at.Sub(now) > soonest {
+		return a.at
+	}
+	return now.Add(max(a.after, soonest))
+}
+
 // A Visit says for what a Func was called.
 type Visit struct {
 	Set, Stage, ID string

@@ -30,10 +30,13 @@ type Listing struct {
 	Closed      bool
 }
 
-func main() { cli.Run(newApp(5 * time.Second)) }
+func main() {
+	app, _ := newApp(5 * time.Second)
+	cli.Run(app)
+}
 
 // newApp returns an app whose listings expire after some time.
-func newApp(expire time.Duration) *runnel.App {
+func newApp(expire time.Duration) (*runnel.App, *stage.Set[Listing]) {
 	app := runnel.New("market", nil)
 	listings := stage.New(app, "listings", func(l Listing) string { return l.ID }, nil)
 
@@ -80,7 +83,7 @@ func newApp(expire time.Duration) *runnel.App {
 		})
 		return err
 	}, &runnel.TaskOptions{Leader: true})
-	return app
+	return app, listings
 }
 
 var calls atomic.Int64

@@ -183,7 +183,10 @@ func TestRightsToKeysOfExtensions(t *testing.T) {
 			}
 		}
 		slices.Sort(want)
-		equal(t, role.String()+" of sets", more, want)
+		commands := map[keys.Role][]string{
+			keys.Produce: {"+hdel", "+hscan", "+zcount", "+zrem"}, keys.Watch: {"+zcount", "+zscore"}, keys.Operate: {"+zcount"},
+		}
+		equal(t, role.String()+" of sets", more, append(want, commands[role]...))
 		if len(more) < 5 {
 			t.Errorf("%s: %q", role, more)
 		}
