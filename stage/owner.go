@@ -206,6 +206,9 @@ func (o *owner) take(look bool) (next time.Duration, err error) {
 func (o *owner) asks(look bool) (asks []istage.Ask) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
+	if look { // whoever was told of a place may not have used it
+		clear(o.blocked)
+	}
 	each := (takenAtOnce - touchesAtOnce) / max(len(o.set.stages), 1)
 	ask := func(stage, gate string, places *places, most int) {
 		if o.blocked[stage] || !o.open(gate) {
@@ -213,7 +216,7 @@ func (o *owner) asks(look bool) (asks []istage.Ask) {
 		}
 		if !look {
 			o.blocked[stage] = true // unless there is a place
-			if most = places.take(most, func() bool { return o.unblock(stage) }); most == 0 {
+			if most = places.take(most, func() bool { return o.unblock(stage, gate) }); most == 0 {
 				return
 			}
 			delete(o.blocked, stage)
@@ -239,12 +242,12 @@ func (o *owner) open(gate string) bool {
 }
 
 // unblock notes that a stage has a place, and reports whether the owner can use it.
-func (o *owner) unblock(stage string) bool {
+func (o *owner) unblock(stage, gate string) bool {
 	o.mu.Lock()
 	delete(o.blocked, stage)
 	o.mu.Unlock()
 	o.wake()
-	return o.own.Live()
+	return o.open(gate)
 }
 
 // giveBack gives reserved places back.

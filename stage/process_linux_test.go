@@ -33,6 +33,7 @@ const (
 
 func TestMain(m *testing.M) {
 	if addr := os.Getenv(childAddr); addr != "" {
+		atPoint = dies
 		child(addr)
 		return
 	}
@@ -61,29 +62,6 @@ func (deadly) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessP
 		dies()
 		return err
 	}
-}
-
-// counting declares a set of counted entities, whose functions take a while.
-func counting(app *runnel.App) *stage.Set[counted] {
-	set := stage.New(app, "things", func(e counted) string { return e.ID }, &stage.Options{
-		Partitions: 7, Lease: 600 * time.Millisecond, Grace: 300 * time.Millisecond,
-		Retry: &runnel.Retry{Max: 1000, MinBackoff: 10 * time.Millisecond, MaxBackoff: 50 * time.Millisecond},
-	})
-	step := func(name string, wants func(counted) bool, do func(*counted)) {
-		set.Stage(name, func(e counted) bool {
-			dies()
-			return wants(e)
-		}, func(_ context.Context, e *counted) (stage.Result, error) {
-			dies()
-			time.Sleep(rand.N(4 * time.Millisecond))
-			do(e)
-			dies()
-			return stage.Updated, nil
-		}, nil)
-	}
-	step("geo", func(e counted) bool { return e.Geo != e.N }, func(e *counted) { e.Geo = e.N })
-	step("photo", func(e counted) bool { return e.Photo != e.Geo }, func(e *counted) { e.Photo = e.Geo })
-	return set
 }
 
 // child is a worker until it is told to end; then it says how many of its calls were refused.
@@ -125,15 +103,6 @@ func (c *children) run(over, settled <-chan struct{}, hurt func(p *os.Process)) 
 		})
 	}
 	all.Wait()
-}
-
-func closed(c <-chan struct{}) bool {
-	select {
-	case <-c:
-		return true
-	default:
-		return false
-	}
 }
 
 // one runs one process until it ends.
