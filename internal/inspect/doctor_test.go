@@ -223,7 +223,7 @@ func TestDiagnoseRightsToKeysOfExtensions(t *testing.T) {
 	}
 	defer root.Close()
 	for name, role := range keys.Roles() {
-		if got := ask(role, false); !strings.Contains(got, "problem rights: "+role.Indefinite()+" needs, and this user lacks: keys __ent:shop.*, ") || !strings.Contains(got, "~__ent:shop.*") {
+		if got := ask(role, false); !strings.Contains(got, "problem rights: "+role.Indefinite()+" needs, and this user lacks: ") || !strings.Contains(got, "keys __ent:shop.*, ") || !strings.Contains(got, "~__ent:shop.*") {
 			t.Errorf("%s: %s", name, got)
 		}
 		if got := ask(role, true); strings.Contains(got, "problem rights") {
