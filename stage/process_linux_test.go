@@ -175,7 +175,7 @@ func produce(t *testing.T, set *stage.Set[counted], over <-chan struct{}) map[st
 }
 
 // hurting runs workers that are hurt until enough is true, and checks the state that is reached.
-func hurting(t *testing.T, dies int, hurt func(p *os.Process), enough func(c *children) bool) *children {
+func hurting(t *testing.T, dies int, hurt func(p *os.Process), enough func(c *children) bool) {
 	t.Helper()
 	addr := redistest.Start(t).Addr()
 	app := runnel.New("shop", &runnel.Options{RedisURL: "redis://" + addr})
@@ -207,7 +207,6 @@ func hurting(t *testing.T, dies int, hurt func(p *os.Process), enough func(c *ch
 		all += n
 	}
 	t.Logf("%d changes, %d workers died, %d calls refused", all, c.deaths.Load(), c.fenced.Load())
-	return c
 }
 
 // Workers that are killed at any time, and at each point of a visit, leave nothing out and do nothing twice.
@@ -217,18 +216,16 @@ func TestKilledProcessesReachTheFixpoint(t *testing.T) {
 	hurting(t, 400, func(p *os.Process) { _ = p.Kill() }, func(c *children) bool { return c.deaths.Load() >= 120 })
 }
 
-// What a worker commits that stood still for longer than its lease is refused.
-func TestStoppedProcessesAreRefused(t *testing.T) {
+// Workers that stood still for longer than their lease change nothing that their successors have: most look
+// at their lease before they store anything, and what they had sent is refused.
+func TestStoppedProcessesChangeNothing(t *testing.T) {
 	tier.Slow(t)
 	tier.Sequential(t)
 	var stops atomic.Int64
-	c := hurting(t, 0, func(p *os.Process) {
+	hurting(t, 0, func(p *os.Process) {
 		stops.Add(1)
 		_ = p.Signal(syscall.SIGSTOP)
 		time.Sleep(1200 * time.Millisecond)
 		_ = p.Signal(syscall.SIGCONT)
 	}, func(*children) bool { return stops.Load() >= 36 })
-	if c.fenced.Load() == 0 {
-		t.Error("no late call was refused")
-	}
 }
