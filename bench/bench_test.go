@@ -171,3 +171,14 @@ func TestFilledStreamsAreEven(t *testing.T) {
 		}
 	}
 }
+
+func TestNameStandsForThoseThatContinueIt(t *testing.T) {
+	chosen, err := chooseCases("stage-put, produce")
+	var got []string
+	for _, c := range chosen {
+		got = append(got, c.Name)
+	}
+	if want := []string{"stage-put", "produce", "produce-payloads"}; err != nil || !slices.Equal(got, want) {
+		t.Errorf("got %q, %v, want %q", got, err, want)
+	}
+}

@@ -97,6 +97,11 @@ var cases = []Case{
 	{Name: "latency", About: latencyAbout, Plan: planLatency},
 	{Name: "idle", About: idleAbout, Plan: planIdle},
 	{Name: "gaps", About: gapsAbout, Plan: planGaps},
+	{Name: "stage", About: stageAbout, Plan: planStage},
+	{Name: "stage-put", About: stagePutAbout, Plan: planStagePut},
+	{Name: "stage-latency", About: stageLatencyAbout, Plan: planStageLatency},
+	{Name: "stage-idle", About: stageIdleAbout, Plan: planStageIdle},
+	{Name: "stage-shapes", About: stageShapesAbout, Plan: planStageShapes},
 }
 
 // best runs some tasks a few times in turn, and returns the one with the highest median rate.

@@ -33,7 +33,7 @@ type Task struct {
 	Run  string // a name that no other run has: of a processor, a group, a queue
 
 	Stream     string // name of the stream
-	Codec      string // "msgpack" or "json"
+	Codec      string // "msgpack" or "json"; of a set "msgpack" or "blob"
 	Partitions int
 	Events     int  // how many to process or send
 	Whole      bool // these are all that there are
@@ -54,6 +54,9 @@ type Task struct {
 	Reply bool // a loop written by hand decodes replies itself
 	Watch bool // a Runnel worker's metrics are scraped every second, and the dashboard is open
 
+	Stages int // of a set, 0: one
+	Places int // visits of a stage at once, 0: the default
+
 	Rate   int           // sends per second
 	Length time.Duration // of a measurement
 }
@@ -72,6 +75,14 @@ var roles = map[string]func(context.Context, Task) (Result, error){
 	"plain-latency":  plainLatency,
 	"runnel-idle":    runnelIdle,
 	"runnel-worker":  runnelWorker,
+	"runnel-stage":   runnelStage,
+	"bare-stage":     bareStage,
+	"runnel-put":     runnelPut,
+	"bare-save":      bareSave,
+	"saver":          saver,
+	"runnel-seen":    runnelSeen,
+	"bare-seen":      bareSeen,
+	"idle-set":       idleSet,
 	"watermill":      watermillDrain,
 	"asynq":          asynqDrain,
 	"redisqueue":     redisqueueDrain,

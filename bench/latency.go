@@ -78,16 +78,16 @@ func (s *stopwatch) result() Result {
 	}
 }
 
-// withSender waits until ready, has the task's events sent to it, and returns when
+// withSender waits until ready, has the task's events sent by a process of a role, and returns when
 // the meter is full.
-func (t Task) withSender(ctx context.Context, m *meter, ready func() error) error {
+func (t Task) withSender(ctx context.Context, role string, m *meter, ready func() error) error {
 	for began := time.Now(); ready() != nil; {
 		if err := rest(ctx, time.Millisecond); err != nil || time.Since(began) > childLimit {
 			return errors.Join(ready(), err)
 		}
 	}
 	sender := t
-	sender.Role = "sender"
+	sender.Role = role
 	if _, err := runChild(ctx, sender); err != nil {
 		return err
 	}
@@ -107,7 +107,7 @@ func runnelLatency(ctx context.Context, t Task) (Result, error) {
 		}
 		return nil
 	}, &runnel.ProcessorOptions{Start: runnel.StartEnd})
-	err := runUntil(ctx, app, func(ctx context.Context) error { return t.withSender(ctx, m, app.Ready) })
+	err := runUntil(ctx, app, func(ctx context.Context) error { return t.withSender(ctx, "sender", m, app.Ready) })
 	if err != nil {
 		return nil, err
 	}
@@ -131,7 +131,7 @@ func plainLatency(ctx context.Context, t Task) (Result, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	go func() { reading <- p.run(ctx) }()
-	if err = t.withSender(ctx, p.m, func() error { return nil }); err != nil {
+	if err = t.withSender(ctx, "sender", p.m, func() error { return nil }); err != nil {
 		cancel()
 	}
 	if err := errors.Join(err, <-reading); err != nil {
@@ -142,9 +142,19 @@ func plainLatency(ctx context.Context, t Task) (Result, error) {
 
 const idleSettles = 3 * time.Second
 
-// runnelIdle measures a worker that has nothing to do. Requests are what it writes to
-// its connections: a pipeline of three are three, a script is one.
 func runnelIdle(ctx context.Context, t Task) (Result, error) {
+	return t.idle(ctx, func(app *runnel.App) {
+		t.stream(app).Process(t.Run, func(_ context.Context, events *runnel.Events[Order]) error {
+			for range events.Raw() {
+			}
+			return nil
+		}, nil)
+	})
+}
+
+// idle measures a worker that has nothing to do, whose app is declared. Requests are what it writes to
+// its connections: a pipeline of three are three, a script is one.
+func (t Task) idle(ctx context.Context, declare func(*runnel.App)) (Result, error) {
 	o, err := redis.ParseURL(t.URL)
 	if err != nil {
 		return nil, err
@@ -155,11 +165,7 @@ func runnelIdle(ctx context.Context, t Task) (Result, error) {
 	defer rdb.Close()
 	app := newApp(t, func(o *runnel.Options) { o.Redis = rdb })
 	defer app.Close()
-	t.stream(app).Process(t.Run, func(_ context.Context, events *runnel.Events[Order]) error {
-		for range events.Raw() {
-		}
-		return nil
-	}, nil)
+	declare(app)
 	result := Result{}
 	err = runUntil(ctx, app, func(ctx context.Context) error {
 		for app.Ready() != nil {
@@ -170,12 +176,13 @@ func runnelIdle(ctx context.Context, t Task) (Result, error) {
 		if err := rest(ctx, idleSettles); err != nil {
 			return err
 		}
-		requests, cpu, began := counter.Total(), proc.CPU(), time.Now()
+		requests, scripts, cpu, began := counter.Total(), counter.ByName()["EVALSHA"], proc.CPU(), time.Now()
 		if err := rest(ctx, t.Length); err != nil {
 			return err
 		}
 		took := time.Since(began).Seconds()
 		result["requests"] = float64(counter.Total()-requests) / took
+		result["scripts"] = float64(counter.ByName()["EVALSHA"]-scripts) / took
 		result["cpu"] = (proc.CPU() - cpu).Seconds() / took * 100
 		result["memory"] = float64(proc.Memory()) / (1 << 10)
 		return nil

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"slices"
 	"strings"
 	"time"
 )
@@ -29,7 +28,7 @@ func main() {
 func benchMain(ctx context.Context, args []string, log io.Writer) error {
 	flags := flag.NewFlagSet("bench", flag.ContinueOnError)
 	flags.SetOutput(log)
-	names := flags.String("cases", "", "names of cases, with commas between them; none = all: "+strings.Join(caseNames(), ","))
+	names := flags.String("cases", "", "names of cases, with commas between them; stage is also stage-put and others that begin so; none = all: "+strings.Join(caseNames(), ","))
 	pairs := flags.Int("pairs", 15, "rounds per case; an interval of 95 % needs 6, a judgement 15")
 	events := flags.Int("events", 500_000, "events of a backlog")
 	quick := flags.Bool("quick", false, "two rounds of small cases, to see that all works")
@@ -86,16 +85,21 @@ func caseNames() (names []string) {
 	return names
 }
 
+// chooseCases returns the cases of these names, each with those whose name goes on with a dash.
 func chooseCases(names string) (out []Case, err error) {
 	if names == "" {
 		return cases, nil
 	}
 	for name := range strings.SplitSeq(names, ",") {
-		i := slices.IndexFunc(cases, func(c Case) bool { return c.Name == strings.TrimSpace(name) })
-		if i < 0 {
+		name, before := strings.TrimSpace(name), len(out)
+		for _, c := range cases {
+			if c.Name == name || strings.HasPrefix(c.Name, name+"-") {
+				out = append(out, c)
+			}
+		}
+		if len(out) == before {
 			return nil, fmt.Errorf("no case %q; there are %s", name, strings.Join(caseNames(), ", "))
 		}
-		out = append(out, cases[i])
 	}
 	return out, nil
 }

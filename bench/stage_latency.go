@@ -1,0 +1,162 @@
+package main
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/runnel-go/runnel"
+	"github.com/runnel-go/runnel/stage"
+)
+
+// saver saves entities one by one, at even intervals, each with its time. It has its own process, and
+// calls the script itself: it is the same for all sides.
+func saver(ctx context.Context, t Task) (Result, error) {
+	rdb, err := newClient(t)
+	if err != nil {
+		return nil, err
+	}
+	defer rdb.Close()
+	saves, err := t.saves(ctx)
+	if err != nil {
+		return nil, err
+	}
+	began, step := time.Now(), time.Second/time.Duration(t.Rate)
+	for i := range t.Events {
+		if wait := time.Until(began.Add(time.Duration(i) * step)); wait > 0 {
+			time.Sleep(wait)
+		}
+		id := entityID(i)
+		entity, err := blobs.make(id, t.Size)
+		if err != nil {
+			return nil, err
+		}
+		binary.BigEndian.PutUint64(entity[blobStamp:], uint64(time.Now().UnixNano()))
+		save := append(slices.Clone(saves[runnel.XXHash.Func(id, t.Partitions)]), id, "*", []byte(entity))
+		if err := rdb.Do(ctx, save...).Err(); err != nil {
+			return nil, fmt.Errorf("save entity %d: %w", i, err)
+		}
+	}
+	return Result{"sent": float64(t.Events)}, nil
+}
+
+// runnelSeen measures how long after its save a function gets an entity.
+func runnelSeen(ctx context.Context, t Task) (Result, error) {
+	app := newApp(t)
+	defer app.Close()
+	m, watch := newMeter(t.Events), &stopwatch{waits: make([]float64, t.Events)}
+	blobs.declare(app, t, func(_ context.Context, e *blob) (stage.Result, error) {
+		if err := watch.add((*e)[blobStamp:]); err != nil {
+			return stage.Untouched, err
+		}
+		blobs.close(e)
+		m.add(1)
+		return stage.Updated, nil
+	})
+	err := runUntil(ctx, app, func(ctx context.Context) error { return t.withSender(ctx, "saver", m, app.Ready) })
+	if err != nil {
+		return nil, err
+	}
+	return watch.result(), t.settled(ctx)
+}
+
+// A sleeper is a loop by hand over a set that waits for wakes.
+type sleeper struct {
+	t     Task
+	rdb   *redis.Client
+	all   map[string]bare // by log
+	from  []string        // logs, then the last IDs that were read
+	m     *meter
+	watch *stopwatch
+}
+
+// bareSeen is runnelSeen by hand: save, the wake by a blocking XREAD, and a take, behind which the entity is
+// there. With Whole it also ends the touch and takes the visit before, as the package does.
+func bareSeen(ctx context.Context, t Task) (Result, error) {
+	rdb, err := newClient(t)
+	if err != nil {
+		return nil, err
+	}
+	defer rdb.Close()
+	bares, err := t.bares(ctx, rdb)
+	if err != nil {
+		return nil, err
+	}
+	s := &sleeper{t: t, rdb: rdb, all: map[string]bare{}, m: newMeter(t.Events), watch: &stopwatch{waits: make([]float64, t.Events)}}
+	for _, b := range bares {
+		s.all[b.log] = b
+		s.from = append(s.from, b.log)
+		if err := s.work(ctx, b); err != nil { // it sleeps now
+			return nil, err
+		}
+	}
+	for range bares {
+		s.from = append(s.from, "0")
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	reading := make(chan error, 1)
+	go func() { reading <- s.run(ctx) }()
+	if err = t.withSender(ctx, "saver", s.m, func() error { return nil }); err != nil {
+		cancel()
+	}
+	if err := errors.Join(err, <-reading); err != nil {
+		return nil, err
+	}
+	return s.watch.result(), t.settled(ctx)
+}
+
+// run takes from the partitions that are woken, until all were seen.
+func (s *sleeper) run(ctx context.Context) error {
+	for s.m.n.Load() < s.m.want {
+		streams, err := s.rdb.XRead(ctx, &redis.XReadArgs{Streams: s.from, Block: blockFor}).Result()
+		if errors.Is(err, redis.Nil) {
+			continue
+		}
+		if err != nil {
+			return fmt.Errorf("read wakes: %w", err)
+		}
+		for _, one := range streams {
+			at := slices.Index(s.from, one.Stream)
+			s.from[len(s.all)+at] = one.Messages[len(one.Messages)-1].ID
+			if err := s.work(ctx, s.all[one.Stream]); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// work takes what is due in a partition, and ends it, until it sleeps.
+func (s *sleeper) work(ctx context.Context, b bare) error {
+	for {
+		take := s.rdb.Do(ctx, b.sleep...)
+		reply, err := take.Slice()
+		if err != nil {
+			return fmt.Errorf("take: %w", err)
+		}
+		if len(reply) == 4 {
+			return nil
+		}
+		for one := reply[4:]; len(one) > 0; one = one[5:] {
+			if _, _, payload := stored(one[4]); (one[0] == busyStage) == s.t.Whole {
+				if err := s.watch.add([]byte(payload[blobStamp:])); err != nil {
+					return err
+				}
+				s.m.add(1)
+			}
+		}
+		args, _, err := b.ends(take)
+		if err != nil {
+			return err
+		}
+		if err := committed(s.rdb.Do(ctx, args...)); err != nil {
+			return err
+		}
+	}
+}
