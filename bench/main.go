@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strings"
 	"time"
 )
@@ -90,16 +91,20 @@ func chooseCases(names string) (out []Case, err error) {
 	if names == "" {
 		return cases, nil
 	}
-	for name := range strings.SplitSeq(names, ",") {
-		name, before := strings.TrimSpace(name), len(out)
-		for _, c := range cases {
-			if c.Name == name || strings.HasPrefix(c.Name, name+"-") {
-				out = append(out, c)
-			}
+	asked := strings.Split(names, ",")
+	missing := slices.Clone(asked)
+	for _, c := range cases {
+		stands := func(name string) bool {
+			name = strings.TrimSpace(name)
+			return c.Name == name || strings.HasPrefix(c.Name, name+"-")
 		}
-		if len(out) == before {
-			return nil, fmt.Errorf("no case %q; there are %s", name, strings.Join(caseNames(), ", "))
+		if slices.ContainsFunc(asked, stands) {
+			out = append(out, c)
 		}
+		missing = slices.DeleteFunc(missing, stands)
+	}
+	if len(missing) > 0 {
+		return nil, fmt.Errorf("no case %q; there are %s", missing[0], strings.Join(caseNames(), ", "))
 	}
 	return out, nil
 }
