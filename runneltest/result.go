@@ -52,9 +52,14 @@ func (s *source) told(err error, rec *recorder) *Result {
 	return &r
 }
 
+// A Run is a *Result or a *Settled: what was sent meanwhile is recorded.
+type Run interface{ recorded() *recorder }
+
+func (r *Result) recorded() *recorder { return r.rec }
+
 // Sent returns the records that were sent to a stream of the app during the run,
 // in the order of the calls; those of one call are put together by partition.
-func Sent[U any](t testing.TB, r *Result, s *runnel.Stream[U]) []U {
+func Sent[U any](t testing.TB, r Run, s *runnel.Stream[U]) []U {
 	t.Helper()
 	var out []U
 	for _, o := range SentEvents(t, r, s) {
@@ -66,10 +71,10 @@ func Sent[U any](t testing.TB, r *Result, s *runnel.Stream[U]) []U {
 // SentEvents is Sent with the IDs, keys, headers and due times that were given with
 // the records. A due time is in At, also where it was given as After. A delayed event that was cancelled is left out, and one that was
 // rescheduled has its new time.
-func SentEvents[U any](t testing.TB, r *Result, s *runnel.Stream[U]) []runnel.Outgoing[U] {
+func SentEvents[U any](t testing.TB, r Run, s *runnel.Stream[U]) []runnel.Outgoing[U] {
 	t.Helper()
 	var out []runnel.Outgoing[U]
-	for _, sent := range r.rec.of(t, s.Name()) {
+	for _, sent := range r.recorded().of(t, s.Name()) {
 		record, ok := sent.record.(U)
 		if !ok {
 			t.Fatalf("runneltest: stream %s of another app has records of type %T", s.Name(), sent.record)

@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/runnel-go/runnel/internal/appview"
 	"github.com/runnel-go/runnel/internal/sets"
 	"github.com/runnel-go/runnel/internal/verdict"
 	"github.com/runnel-go/runnel/stage"
@@ -16,6 +17,7 @@ type StageVisit struct {
 	Attempt int
 	Result  string        // "untouched", "updated", "deleted", "failed", "dead" or "dropped"
 	At      time.Duration // since the entity was stored, the waits counted as if they had been waited
+	Again   time.Duration // when the next attempt is due, or the visit that the function asked for, counted as At; 0: none
 	Err     error
 }
 
@@ -24,19 +26,29 @@ type Settled[T any] struct {
 	Value   T
 	Deleted bool
 	Visits  []StageVisit // in the order in which they ran
+
+	rec *recorder
 }
+
+func (s *Settled[T]) recorded() *recorder { return s.rec }
 
 // mostVisits is how many visits Settle plays.
 const mostVisits = 1000
 
-// Settle stores an entity in memory and runs the stages of its set over it, as a worker does, until none
-// wants it and no visit waits. There is no Redis, and nothing to wait for: a visit that is due later runs
-// at once, with stage.Now as it will be then. Stages that are due at the same time run in the order of
-// their registration. Functions run in goroutines of their own, one at a time. A value that cannot be
-// stored, stages that undo each other, and an entity that has still visits after a thousand are fatal to t.
+// Settle stores an entity in memory and runs the stages of its set over it, until none wants it and no visit
+// waits. There is no Redis, and nothing to wait for: a visit that is due later runs at once, with stage.Now
+// as it will be then. Stages that are due at the same time run in the order of their registration; a worker
+// may choose another one, and comes to the same end if your stages do.
+//
+// Functions run in goroutines of their own, one at a time. What they send is recorded, see Sent. Methods of
+// sets return an error to them. The Store of an external set is not called.
+//
+// Fatal to t are a value that cannot be stored, stages that undo each other, and an entity that still has
+// visits after a thousand: play a stage that asks for itself for ever with Visit. Plays of one app take turns.
 func Settle[T any](t testing.TB, s *stage.Set[T], value T) *Settled[T] {
 	t.Helper()
 	p := playerOf(t, s)
+	defer p.record()()
 	p.store(value)
 	p.ask("")
 	for len(p.due) > 0 {
@@ -50,8 +62,10 @@ func Settle[T any](t testing.TB, s *stage.Set[T], value T) *Settled[T] {
 			break
 		}
 	}
-	return &Settled[T]{p.value.(T), p.gone, p.visits}
+	return settled[T](p)
 }
+
+func settled[T any](p *player) *Settled[T] { return &Settled[T]{p.value.(T), p.gone, p.visits, p.rec} }
 
 // Visit is Settle of one visit: it calls the function of one stage with the value, once, whether the stage
 // wants it or not, and asks no other.
@@ -61,15 +75,17 @@ func Visit[T any](t testing.TB, s *stage.Set[T], stage string, value T) *Settled
 	if !slices.Contains(p.Stages, stage) {
 		t.Fatalf("runneltest: set %s has no stage %q; it has %q", s.Name(), stage, p.Stages)
 	}
+	defer p.record()()
 	p.store(value)
 	p.call(stage)
-	return &Settled[T]{p.value.(T), p.gone, p.visits}
+	return settled[T](p)
 }
 
 // A player plays one entity.
 type player struct {
 	*sets.Player
 	t          testing.TB
+	rec        *recorder
 	set        string
 	began, now time.Time
 
@@ -93,12 +109,25 @@ func playerOf[T any](t testing.TB, s *stage.Set[T]) *player {
 	return &player{Player: of, t: t, set: s.Name(), began: now, now: now, due: map[string]time.Time{}, failed: map[string]int{}, dead: map[string]bool{}}
 }
 
+// record takes what the functions send until end is called.
+func (p *player) record() (end func()) {
+	p.t.Helper()
+	view := appview.Of(p.App)
+	p.rec = newRecorder(p.t, view)
+	return view.Intercept(p.rec)
+}
+
 func (p *player) store(value any) {
 	p.t.Helper()
 	stored, err := p.Stored(value)
 	if err != nil {
 		p.t.Fatalf("runneltest: set %s: %v", p.set, err)
 	}
+	p.keep(stored)
+}
+
+// keep has a value stored under a new version.
+func (p *player) keep(stored any) {
 	p.value, p.version = stored, p.version+1
 	clear(p.dead)
 }
@@ -159,13 +188,11 @@ func (p *player) visit(name string) {
 	if r.Err != nil || p.gone {
 		return
 	}
-	but := ""
-	if !r.Again.IsZero() {
-		p.put(name, r.Again)
-		but = name
-	}
 	if r.Result == "updated" {
-		var slow bool
+		but, slow := "", false
+		if !r.Again.IsZero() {
+			but = name
+		}
 		if p.passes, slow = p.Pass(p.passes, p.now); slow {
 			p.t.Fatalf("runneltest: set %s: stages change the entity without end, the last one is %s", p.set, name)
 		}
@@ -182,38 +209,44 @@ func (p *player) call(name string) sets.Called {
 		p.t.Fatalf("runneltest: set %s: %v", p.set, err)
 	}
 	r := p.Call(p.t.Context(), sets.Call{Stage: name, Value: stored, Version: p.version, Attempt: v.Attempt, Due: p.now})
+	if r.Err == nil && r.Result == "updated" {
+		r.Value, r.Err = p.Stored(r.Value)
+	}
 	if v.Result, v.Err = r.Result, r.Err; r.Err != nil {
-		v.Result = p.fail(name, v.Attempt, r.Err)
+		v.Result, r.Again = p.fail(name, v.Attempt, r.Err)
 	} else {
 		delete(p.failed, name)
 		switch r.Result {
 		case "updated":
-			p.store(r.Value)
+			p.keep(r.Value)
 		case "deleted":
 			p.gone = true
 		}
+	}
+	if !r.Again.IsZero() {
+		v.Again = r.Again.Sub(p.began)
+		p.put(name, r.Again)
 	}
 	p.visits = append(p.visits, v)
 	return r
 }
 
-// fail puts the next attempt, if there is one, and returns what became of this one.
-func (p *player) fail(name string, attempt int, err error) string {
+// fail returns what became of a visit that failed, and when the next attempt is due, if there is one.
+func (p *player) fail(name string, attempt int, err error) (result string, again time.Time) {
 	said, retry := verdict.Of(err), p.Retry(name)
 	switch {
 	case said.Kind == verdict.Drop:
 		delete(p.failed, name)
-		return "dropped"
+		return "dropped", again
 	case said.Kind == verdict.Dead || attempt >= retry.Max:
 		delete(p.failed, name)
 		p.dead[name] = true
-		return "dead"
+		return "dead", again
 	}
 	wait := retry.Wait(attempt)
 	if said.Kind == verdict.Retry {
 		wait = said.After
 	}
 	p.failed[name] = attempt
-	p.put(name, p.now.Add(wait))
-	return "failed"
+	return "failed", p.now.Add(wait)
 }

@@ -24,6 +24,7 @@ func (s *set) untyped() *set { return s }
 // player calls the functions of the set for tests.
 func (s *set) player() *sets.Player {
 	return &sets.Player{
+		App:    s.app,
 		Stages: s.names(),
 		Retry: func(stage string) *retryqueue.Retry {
 			if s.begin() != nil {
@@ -57,7 +58,7 @@ func (s *set) play(ctx context.Context, v sets.Call) sets.Called {
 	if err != nil {
 		return sets.Called{Err: err}
 	}
-	ctx = context.WithValue(ctx, visitKey{}, &visitScope{now: func() time.Time { return v.Due }, visit: Visit{
+	ctx = context.WithValue(ctx, visitKey{}, &visitScope{now: func() time.Time { return v.Due }, played: true, visit: Visit{
 		Set: s.name, Stage: v.Stage, ID: id, Epoch: 1, Version: v.Version, Attempt: v.Attempt, Due: v.Due,
 	}})
 	r, made, err := s.by[v.Stage].call(ctx, v.Value)

@@ -79,8 +79,9 @@ type visitKey struct{}
 
 // A visitScope is what the context of a Func knows.
 type visitScope struct {
-	visit Visit
-	now   func() time.Time
+	visit  Visit
+	now    func() time.Time
+	played bool // by a test, without Redis
 }
 
 // VisitOf returns for what the Func was called that ctx was given to. ok is false outside of one.

@@ -243,6 +243,9 @@ func (s *set) names() (names []string) {
 
 // ready is begin, and ensures the set's metadata before the first call.
 func (s *set) ready(ctx context.Context) error {
+	if of, ok := ctx.Value(visitKey{}).(*visitScope); ok && of.played {
+		return fmt.Errorf("set %s: runneltest plays stage %s without Redis: the function cannot call methods of sets", s.name, of.visit.Stage)
+	}
 	if err := s.begin(); err != nil {
 		return err
 	}

@@ -13,6 +13,7 @@ var Play func(set any) (*Player, bool)
 
 // A Player calls the functions of a set as its workers do.
 type Player struct {
+	App    any      // a *runnel.App
 	Stages []string // in the order of their registration
 	Retry  func(stage string) *retryqueue.Retry
 	// Stored returns a value as it would come back from Redis.
