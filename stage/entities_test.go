@@ -118,6 +118,20 @@ func TestPutNamesWhatItHasNotStored(t *testing.T) {
 	})
 }
 
+// What is too large is named.
+func TestPutNamesWhatIsTooLarge(t *testing.T) {
+	servers.Both(t, func(t *testing.T, addr string, _ bool) {
+		app := runnel.New("shop", &runnel.Options{RedisURL: "redis://" + addr})
+		t.Cleanup(func() { app.Close() })
+		small := stage.New(app, "small", func(e item) string { return e.ID }, &stage.Options{MaxRecord: 1 << 20})
+		err := small.Put(t.Context(), item{ID: "fits"}, item{ID: "large", Text: strings.Repeat("x", 1<<20)})
+		failed := (*stage.PutError)(nil)
+		if !errors.As(err, &failed) || len(failed.Failed) != 1 || failed.Failed[0].ID != "large" || !errors.Is(err, codec.ErrTooLarge) {
+			t.Errorf("put: %v", err)
+		}
+	})
+}
+
 // A server without memory refuses what is put, and says so; what is stored can be visited and deleted.
 func TestAFullServerRefusesWhatIsPut(t *testing.T) {
 	servers.Both(t, func(t *testing.T, addr string, real bool) {
@@ -193,7 +207,7 @@ func TestMistakesOfSetsAreNamed(t *testing.T) {
 			s.Stage("three", nil, do, &stage.StageOptions{Retry: &runnel.Retry{Max: 1, Order: runnel.OrderKey}})
 		},
 		"nil store":                           func() { stage.NewExternal[item](app, "others", id, nil, nil) },
-		"nil key function":                    func() { stage.New[item](app, "others1", nil, nil) },
+		"set others1: nil ID function":        func() { stage.New[item](app, "others1", nil, nil) },
 		"a FieldCodec stores no single value": func() { stage.New(app, "others2", id, &stage.Options{Codec: codec.Fields}) },
 		"Retry: Max 0 is below 1":             func() { stage.New(app, "others3", id, &stage.Options{Retry: &runnel.Retry{}}) },
 	} {

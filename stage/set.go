@@ -82,6 +82,8 @@ func newSet[T any](app *runnel.App, name string, id func(T) string, x external, 
 	err := (&StageOptions{Retry: o.Retry}).check(app)
 	if _, fields := o.Codec.(codec.FieldCodec); fields {
 		err = errFieldCodec
+	} else if id == nil {
+		err = errors.New("nil ID function")
 	}
 	if err != nil {
 		panic(where + err.Error())
@@ -274,7 +276,7 @@ func (s *set) encodeAny(value any) (payload, id string, partition int, err error
 	}
 	fields, partition, err := s.stream.Encode(value)
 	if err != nil {
-		return "", "", 0, err
+		return "", id, 0, err
 	}
 	if len(fields) != 2 || fields[0] != payloadField {
 		return "", "", 0, errFieldCodec
