@@ -168,6 +168,14 @@ func TestSettleNeedsNoRedis(t *testing.T) {
 	if last := got.Visits[len(got.Visits)-1]; last.Result != "dead" || last.Err == nil || last.Err.Error() != want {
 		t.Errorf("after %q: %v", told(got.Visits), last.Err)
 	}
+	rows := stage.NewExternal(app, "rows", func(o offer) string { return o.ID }, struct{ stage.Store[offer] }{}, nil) // which panics
+	rows.Stage("close", func(o offer) bool { return !o.Over }, func(_ context.Context, o *offer) (stage.Result, error) {
+		o.Over = true
+		return stage.Updated, nil
+	}, nil)
+	if got := runneltest.Settle(t, rows, offer{ID: "a"}); !got.Value.Over || len(got.Visits) != 1 {
+		t.Errorf("external: %+v", got)
+	}
 	sent := runneltest.Sent(t, runneltest.Visit(t, s, "mail", offer{ID: "b"}), mails)
 	if !slices.Equal(sent, []mail{{"b"}}) {
 		t.Errorf("a visit has sent %v", sent)

@@ -2,8 +2,8 @@
 // knows nothing of the others.
 //
 //	go run ./examples/listings worker --dev
-//	go run ./examples/listings stage ls          # with a redis-server in place of --dev
-//	go run ./examples/listings stage show listings 3
+//	RUNNEL_REDIS_URL=redis://127.0.0.1:6379 go run ./examples/listings stage ls
+//	RUNNEL_REDIS_URL=redis://127.0.0.1:6379 go run ./examples/listings stage show listings 3
 package main
 
 import (

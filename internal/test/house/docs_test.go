@@ -54,7 +54,7 @@ func TestSettingsNameEveryVariable(t *testing.T) {
 
 var goBlock = regexp.MustCompile("(?s)```go\n(.*?)```")
 
-// TestFirstPagesShowExamples holds every piece of Go in README.md and docs/guide.md to the
+// TestFirstPagesShowExamples holds every piece of Go in README.md, docs/guide.md and docs/stages.md to the
 // examples: a program equals one of their files, anything else stands in one.
 func TestFirstPagesShowExamples(t *testing.T) {
 	files := map[string]string{}
@@ -67,8 +67,8 @@ func TestFirstPagesShowExamples(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	blocks := goBlock.FindAllStringSubmatch(readDoc(t, "README.md")+readDoc(t, "docs/guide.md"), -1)
-	if len(blocks) < 5 {
+	blocks := goBlock.FindAllStringSubmatch(readDoc(t, "README.md")+readDoc(t, "docs/guide.md")+readDoc(t, "docs/stages.md"), -1)
+	if len(blocks) < 8 {
 		t.Fatalf("found %d pieces of Go", len(blocks))
 	}
 	for _, block := range blocks {
