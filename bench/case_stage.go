@@ -10,7 +10,7 @@ import (
 
 const stageAbout = "Entities of 200 bytes in 16 partitions, each touched and then visited once by the one stage of the set, with a " +
 	"function that only says Updated. By hand is go-redis and the package's scripts in one goroutine: a pipeline of takes of up to 16 " +
-	"touches and 16 visits of each partition, then a pipeline of commits. The set's stage may have 256 visits at once, as the loop has, " +
+	"touches and 16 visits of each partition, then one of commits. The set's stage may have 256 visits at once, as the loop has, " +
 	"or the default of 16. Rates are entities, each of which is two visits."
 
 var (
