@@ -13,5 +13,5 @@
 // Functions run one at a time per entity, in whichever worker owns the entity's partition. A worker that
 // was paused and lost the partition cannot store anything any more. What a function stores, and what is
 // visited next, changes in one step. Functions are called again after an error, a crash, and where
-// somebody else has saved the entity meanwhile, so make their effects idempotent.
+// the entity was saved elsewhere meanwhile, so make their effects idempotent.
 package stage

@@ -34,7 +34,7 @@ type Store[T any] interface {
 }
 
 // NewExternal declares a set whose entities are in a Store, for instance a database; Redis has only their
-// visits. Whoever changes an entity elsewhere calls Touch after its commit; what was forgotten, TouchAll
+// visits. Code that changes an entity elsewhere calls Touch after its commit; what was forgotten, TouchAll
 // repairs. A Func's change is stored, then its visit ends: a crash between the two calls the Func again,
 // with what is stored then. Put, Save, Update and Get of the set use the Store. NewExternal panics as New
 // does, and on a nil store.

@@ -29,9 +29,9 @@ const (
 // An owner runs the visits of one partition for one ownership: it takes those that are due, and gives
 // each entity's to its chain.
 //
-// It sleeps until the next one is due, or until somebody puts an earlier one: their script then wakes it,
-// because the take that found nothing has stored until when it sleeps. Whoever puts one while the owner is
-// awake wakes it not; so after a take that found some, it takes again, until it finds none.
+// It sleeps until the next one is due, or until a script puts an earlier one: that script wakes it, because
+// the take that found nothing has stored until when it sleeps. A script wakes no owner that is awake; so
+// after a take that found some, it takes again, until it finds none.
 type owner struct {
 	set       *set
 	own       *worker.Ownership
@@ -86,7 +86,14 @@ func (o *owner) run() {
 		o.running.Wait()
 	}()
 	retry := outage.New(o.log, "visits", nil)
-	for err := o.recover(); err != nil; err = o.recover() {
+	for {
+		var err error
+		if !o.within(func() { err = o.recover() }) {
+			return
+		}
+		if err == nil {
+			break
+		}
 		if o.over(err) {
 			return
 		}
@@ -206,7 +213,7 @@ func (o *owner) take(look bool) (next time.Duration, err error) {
 func (o *owner) asks(look bool) (asks []istage.Ask) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if look { // whoever was told of a place may not have used it
+	if look { // an owner that was told of a place may not have used it
 		clear(o.blocked)
 	}
 	each := (takenAtOnce - touchesAtOnce) / max(len(o.set.stages), 1)
@@ -293,6 +300,17 @@ func (o *owner) next(c *chain) (v taken, ok bool) {
 	v, c.waiting = c.waiting[0], c.waiting[1:]
 	c.runs = &v
 	return v, true
+}
+
+// waitingIn returns the stages whose visits wait in a chain.
+func (o *owner) waitingIn(c *chain) map[string]bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	has := map[string]bool{}
+	for _, v := range c.waiting {
+		has[v.Stage] = true
+	}
+	return has
 }
 
 // commit commits the end of a visit, again while its outcome is unknown: under one ownership that does no

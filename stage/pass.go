@@ -19,11 +19,7 @@ const passesPerMinute = 100
 // touch asks all stages whether they want to visit the entity.
 func (t *turn) touch(value any) {
 	t.o.set.count.passes.Add(1)
-	wanted, err := t.wanted(value, t.now.version, "")
-	if err != nil {
-		t.fail(err, retryqueue.ReasonFailed)
-		return
-	}
+	wanted := t.wanted(value, t.now.version, "")
 	end := t.ended()
 	if f := t.failures[istage.Touch]; f.Reason == istage.ReasonLoop && loops(t.now.passes, t.o.own.Now()) {
 		end.What = istage.Ends // the next time it waits longer
@@ -32,26 +28,26 @@ func (t *turn) touch(value any) {
 }
 
 // wanted asks all stages but one whether they want to visit the entity of that version, 0 for one that is
-// being stored. A stage whose failed visit waits is left alone, or an entity that often changes would use
-// up its attempts; so is one whose visit is dead, until the entity changes.
-func (t *turn) wanted(value any, version int64, but string) (all []istage.Settlement, err error) {
+// being stored. It leaves alone a stage whose failed visit waits, or an entity that often changes would use
+// up its attempts; one whose visit is dead, until the entity changes; and one whose visit is in the chain
+// already, which will look at this value: a second one would not wait when that fails. A stage whose when
+// panics gets a visit, which fails for it.
+func (t *turn) wanted(value any, version int64, but string) (all []istage.Settlement) {
+	has := t.o.waitingIn(t.chain)
 	for _, s := range t.o.set.stages {
 		f, failed := t.failures[s.name]
-		if s.name == but || failed && !f.Dead || failed && version != 0 && f.Version >= version {
+		if s.name == but || has[s.name] || failed && !f.Dead || failed && version != 0 && f.Version >= version {
 			continue
 		}
-		wants, err := s.wants(value)
-		switch {
-		case err != nil:
-			return nil, fmt.Errorf("when of stage %s: %w", s.name, err)
-		case !wants:
+		if wants, err := s.wants(value); !wants && err == nil {
 			continue
-		case failed:
+		}
+		if failed {
 			all = append(all, istage.Settlement{Stage: s.name, What: istage.Recovers})
 		}
 		all = append(all, istage.Settlement{Stage: s.name, What: istage.Puts, Due: istage.In(0)})
 	}
-	return all, nil
+	return all
 }
 
 // change stores or deletes what the Func has made, and reports whether to begin anew.
@@ -77,9 +73,8 @@ func (t *turn) change(r Result, made any) (again bool) {
 	var wanted []istage.Settlement
 	if loops(e.Passes, now) {
 		wanted = []istage.Settlement{t.slowedDown(now)}
-	} else if wanted, err = t.wanted(stored, 0, but); err != nil {
-		t.fail(err, retryqueue.ReasonFailed)
-		return false
+	} else {
+		wanted = t.wanted(stored, 0, but)
 	}
 	return t.store(e, updated, made, t.after(r, wanted))
 }
@@ -100,6 +95,9 @@ func (t *turn) store(e istage.End, as result, made any, settle []istage.Settleme
 			return true
 		case errors.Is(err, ErrNotFound):
 			e.Mode, as = istage.Forget, gone
+		case err != nil && t.o.ctx.Err() != nil: // the ownership has ended, and the store was told so
+			t.putBack()
+			return false
 		case err != nil:
 			t.fail(err, retryqueue.ReasonFailed)
 			return false
@@ -141,9 +139,12 @@ func (t *turn) fail(err error, reason string) {
 	if f.Dead {
 		as = dead
 	}
-	s := f.settle(t.v.Stage, retry, again)
+	all := []istage.Settlement{f.settle(t.v.Stage, retry, again)}
+	if t.failures[t.v.Stage].Dead { // it was visited all the same, and is dead no more
+		all = append([]istage.Settlement{{Stage: t.v.Stage, What: istage.Recovers}}, all...)
+	}
 	t.o.log.Warn("visit failed", "stage", t.v.Stage, "entity", t.id, "attempt", f.Attempts, "dead", f.Dead, "err", err)
-	t.settle(as, s)
+	t.settle(as, all...)
 	t.failures[t.v.Stage] = f
 }
 

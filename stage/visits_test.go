@@ -101,7 +101,7 @@ func TestEarliestVisitWins(t *testing.T) {
 	})
 }
 
-// Whenever somebody else saves the entity during a visit, both changes are there in the end, and the
+// Whenever the entity is saved elsewhere during a visit, both changes are there in the end, and the
 // stage has seen the last value.
 func TestSavesDuringAVisitAreKept(t *testing.T) {
 	for _, delay := range []time.Duration{0, time.Millisecond, 5 * time.Millisecond, 500 * time.Millisecond, 1001 * time.Millisecond} {
@@ -280,6 +280,49 @@ func TestStagesThatUndoEachOtherAreSlowedDown(t *testing.T) {
 		r.put(item{ID: "loops", A: 3}, item{ID: "often", A: 3})
 		r.c.Sleep(3 * time.Second)
 		if got := r.keys(); got != "" {
+			t.Errorf("there is %s", got)
+		}
+	})
+}
+
+// A change puts no second visit of a stage whose first one is taken already: if that fails, it waits.
+func TestAChangeDoesNotShortenTheWaitOfWhatFailsNext(t *testing.T) {
+	inRig(t, &stage.Options{Retry: &runnel.Retry{Max: 3, MinBackoff: 10 * time.Second, Jitter: -1}}, func(r *rig, s items) {
+		s.Stage("change", func(e item) bool { return e.A == 0 }, func(_ context.Context, e *item) (stage.Result, error) {
+			time.Sleep(time.Second) // the other one is taken meanwhile
+			e.A = 1
+			return stage.Updated, nil
+		}, nil)
+		s.Stage("fails", func(e item) bool { return e.B == 0 }, r.does(func(context.Context, *item) (stage.Result, error) {
+			return stage.Untouched, errors.New("not now")
+		}), nil)
+	}, func(r *rig) {
+		r.start("w")
+		r.put(item{ID: "a"})
+		r.c.Sleep(2 * time.Minute)
+		r.wants("fails a 1 at 1s", "fails a 2 at 11s", "fails a 3 at 31s")
+		r.must(r.set.Visit(r.c.Context(), "fails", time.Now(), "a")) // by hand, though it is dead
+		r.c.Sleep(time.Second)
+		r.wants("fails a 1 at 2m0s")
+		if got := r.keys(); got != "visit:shop.items.fails visitfail:shop.items" {
+			t.Errorf("there is %s", got)
+		}
+	})
+}
+
+// A when that panics fails the visits of its own stage, and holds up no other one.
+func TestAWhenThatPanicsFailsItsStageAlone(t *testing.T) {
+	inRig(t, &stage.Options{Retry: &runnel.Retry{Max: 2, MinBackoff: time.Second, Jitter: -1}}, func(r *rig, s items) {
+		s.Stage("panics", func(e item) bool { panic("no such place") }, r.does(nil), nil)
+		copies(r, s, "copy", 0, nil)
+	}, func(r *rig) {
+		r.start("w")
+		r.put(item{ID: "a", A: 1})
+		r.c.Sleep(10 * time.Second)
+		if e := r.get("a").Value; e.B != 1 {
+			t.Errorf("held up: %+v", e)
+		}
+		if got := r.keys(); got != "visitdead:shop.items.panics visitfail:shop.items" {
 			t.Errorf("there is %s", got)
 		}
 	})

@@ -46,7 +46,7 @@ func newApp(expire time.Duration) (*runnel.App, *stage.Set[Listing]) {
 			return stage.Untouched, err // attempted again, after a wait
 		}
 		l.Place = place
-		return stage.Updated, nil // stored, if nobody has changed it meanwhile; then all stages are asked
+		return stage.Updated, nil // stored, if it was not changed meanwhile; then all stages are asked
 	}, &stage.StageOptions{Retry: &runnel.Retry{Max: 10, MinBackoff: 100 * time.Millisecond}})
 
 	listings.Stage("photos", func(l Listing) bool { return l.Checked != l.Photos && !l.Closed }, func(_ context.Context, l *Listing) (stage.Result, error) {

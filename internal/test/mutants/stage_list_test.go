@@ -69,15 +69,19 @@ var stageMutants = map[string][]mutant{
 		},
 		{
 			"all stages are asked at a touch", "stage/pass.go",
-			"wanted, err := t.wanted(value, t.now.version, \"\")", "wanted, err := t.wanted(value, t.now.version, t.o.set.stages[1].name)", "TestStagesRunUntilNoneWants",
+			"wanted := t.wanted(value, t.now.version, \"\")", "wanted := t.wanted(value, t.now.version, t.o.set.stages[1].name)", "TestStagesRunUntilNoneWants",
 		},
 		{
 			"all stages are asked after a change", "stage/pass.go",
-			"} else if wanted, err = t.wanted(stored, 0, but); err != nil {", "} else if _, err = t.wanted(stored, 0, but); err != nil {", "TestStagesRunUntilNoneWants",
+			"wanted = t.wanted(stored, 0, but)", "_ = t.wanted(stored, 0, but)", "TestStagesRunUntilNoneWants",
 		},
 		{
 			"failed visits are left alone", "stage/pass.go",
 			"failed && !f.Dead ||", "", "TestFailedVisitsWaitAndDie",
+		},
+		{
+			"what waits in a chain is not put again", "stage/pass.go",
+			"|| has[s.name] ||", "|| has[s.name+\"\\x00\"] ||", "TestAChangeDoesNotShortenTheWaitOfWhatFailsNext",
 		},
 		{
 			"dead visits are left alone at their version", "stage/pass.go",
