@@ -172,9 +172,9 @@ func (t Task) settled(ctx context.Context) error {
 			if set.Look(ctx, look); look.Err != nil {
 				return look.Err
 			}
-			entities, open = entities+look.Entities, open+look.Running+look.Failing
-			for _, q := range look.Queues {
-				open += q.Visits + q.Dead
+			entities, open = entities+look.Entities, open+look.Failures
+			for _, c := range look.Counts {
+				open += c.Waiting + c.Running + c.Dead
 			}
 		}
 		if open > 0 || entities != int64(t.Events) {

@@ -32,7 +32,7 @@ var (
 
 // familyOf returns the family of a series, or of a part of a histogram; nil for none.
 func familyOf(series string) *families.Family {
-	for _, f := range families.All() {
+	for _, f := range everyFamily() {
 		part := strings.TrimPrefix(series, f.Name)
 		if part == "" || f.Kind == families.Histogram && slices.Contains([]string{"_bucket", "_sum", "_count"}, part) {
 			return f

@@ -163,9 +163,9 @@ func (t *turn) try() (again bool) {
 		t.settle(untouched, t.ended())
 		return false
 	}
-	began := time.Now()
+	began, late := time.Now(), t.o.own.Now().Sub(time.UnixMilli(t.v.At))
 	r, made, err := t.s.call(t.context(), value)
-	t.s.count.took(time.Since(began))
+	t.s.count.called(time.Since(began), late)
 	switch {
 	case err != nil && t.o.ctx.Err() != nil: // the ownership has ended, and the function was told so
 		t.putBack()

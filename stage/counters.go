@@ -1,14 +1,17 @@
 package stage
 
 import (
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/runnel-go/runnel"
+	"github.com/runnel-go/runnel/internal/appview"
 	"github.com/runnel-go/runnel/internal/extension"
 	"github.com/runnel-go/runnel/internal/sets"
 	istage "github.com/runnel-go/runnel/internal/stage"
+	"github.com/runnel-go/runnel/internal/worker"
 )
 
 // A result is what became of a visit.
@@ -33,14 +36,27 @@ func (r result) String() string {
 
 // counters count the visits of one stage.
 type counters struct {
-	by    [results]atomic.Int64
-	calls atomic.Int64 // of the function
-	spent atomic.Int64 // in them, ns
+	by [results]atomic.Int64
+
+	mu          sync.Mutex
+	spent, late worker.Histogram // of calls of the function; nil classes before the first
 }
 
-func (c *counters) took(d time.Duration) {
-	c.calls.Add(1)
-	c.spent.Add(int64(d))
+// called counts a call of the function, which took so long and began so long after the visit was due.
+func (c *counters) called(took, late time.Duration) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	addTo(&c.spent, worker.HandlerBounds, took)
+	addTo(&c.late, worker.DelayBounds, max(late, 0))
+}
+
+func addTo(h *worker.Histogram, bounds []time.Duration, d time.Duration) {
+	if h.Bounds == nil {
+		h.Bounds, h.Counts = bounds, make([]int64, len(bounds)+1)
+	}
+	i, _ := slices.BinarySearch(bounds, d)
+	h.Counts[i]++
+	h.Sum += d
 }
 
 // setCounters count what is not one stage's.
@@ -58,6 +74,8 @@ func (s *set) counted(stage string, r result) {
 
 // A shown has the sets of an app, whose counters its metrics tell.
 type shown struct {
+	app *runnel.App
+
 	mu   sync.Mutex
 	sets []*set
 }
@@ -71,8 +89,8 @@ func show(app *runnel.App, s *set) {
 		}
 	}
 	if all == nil {
-		all = &shown{}
-		e := sets.New(all.gather)
+		all = &shown{app: app}
+		e := sets.New(all)
 		e.Own = all
 		extension.Register(app, e)
 	}
@@ -81,8 +99,18 @@ func show(app *runnel.App, s *set) {
 	all.sets = append(all.sets, s)
 }
 
-// gather adds what the stages of the sets have counted.
-func (a *shown) gather(add func(set, stage string, visits map[string]int64, calls int64, spent time.Duration)) {
+// Declares reports whether the app's code has a stage.
+func (a *shown) Declares(name, stage string) bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return slices.ContainsFunc(a.sets, func(s *set) bool { return s.name == name && slices.Contains(s.names(), stage) })
+}
+
+// Streams returns what the app declares.
+func (a *shown) Streams() ([]*appview.Stream, error) { return appview.Of(a.app).Streams() }
+
+// Count adds what the stages of the sets have counted.
+func (a *shown) Count(add func(sets.Counted)) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	for _, s := range a.sets {
@@ -90,11 +118,19 @@ func (a *shown) gather(add func(set, stage string, visits map[string]int64, call
 		stages := s.stages
 		s.mu.Unlock()
 		for _, one := range stages {
-			visits := map[string]int64{}
-			for r := range results {
-				visits[r.String()] = one.count.by[r].Load()
-			}
-			add(s.name, one.name, visits, one.count.calls.Load(), time.Duration(one.count.spent.Load()))
+			add(one.count.of(s.name, one.name))
 		}
 	}
+}
+
+func (c *counters) of(set, stage string) sets.Counted {
+	out := sets.Counted{Set: set, Stage: stage, Visits: map[string]int64{}}
+	for r := range results {
+		out.Visits[r.String()] = c.by[r].Load()
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	out.Spent, out.Late = c.spent, c.late
+	out.Spent.Counts, out.Late.Counts = slices.Clone(c.spent.Counts), slices.Clone(c.late.Counts)
+	return out
 }

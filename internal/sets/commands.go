@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"math"
 	"strings"
 	"time"
 
@@ -17,18 +18,18 @@ import (
 // touchRate is how many entities a second `stage touch --all` touches by default.
 const touchRate = 1000
 
-func commands() []extension.Command {
+func commands(p Process) []extension.Command {
 	return []extension.Command{
 		{
-			Call: "ls [SET]", Usage: "list sets: their entities, and what waits, runs and failed of each stage", Run: runLs,
+			Call: "ls [SET]", Usage: "list sets: their entities, and what waits, runs and failed of each stage", Run: with(p, runLs),
 			Examples: []string{"PROG stage ls", "PROG stage ls listings --output json"},
 		},
 		{
-			Call: "show SET ID", Usage: "show an entity: its value, and its visits of each stage", Run: runShow,
+			Call: "show SET ID", Usage: "show an entity: its value, and its visits of each stage", Run: with(p, runShow),
 			Examples: []string{"PROG stage show listings 42"},
 		},
 		{
-			Call: "touch SET [ID...]", Usage: "have all stages asked whether they want to visit entities", Run: runTouch, Changes: true,
+			Call: "touch SET [ID...]", Usage: "have all stages asked whether they want to visit entities", Run: with(p, runTouch), Changes: true,
 			Flags: []extension.Flag{
 				{Name: "all", Usage: "of all entities, one after another", Default: false},
 				{Name: "rate", Usage: "with --all: `N` entities per second", Default: touchRate},
@@ -36,20 +37,29 @@ func commands() []extension.Command {
 			Examples: []string{"PROG stage touch listings 42", "PROG stage touch listings --all --rate 500 --yes"},
 		},
 		{
-			Call: "visit SET/STAGE ID...", Usage: "have a stage visit entities, if it wants them", Run: runVisit, Changes: true,
+			Call: "visit SET/STAGE ID...", Usage: "have a stage visit entities, if it wants them", Run: with(p, runVisit), Changes: true,
 			Flags: []extension.Flag{
 				{Name: "at", Usage: "not before this `TIME` (RFC 3339)", Default: ""},
 				{Name: "after", Usage: "not before so `LONG` from now", Default: time.Duration(0)},
 			},
 			Examples: []string{"PROG stage visit listings/price 42", "PROG stage visit listings/price 42 --after 10m --yes"},
 		},
+		{
+			Call: "rm SET/STAGE", Usage: "forget a stage that no code has any more: what waits, failed and died of it, and its name", Run: with(p, runRm), Changes: true,
+			Examples: []string{"PROG stage rm listings/price"},
+		},
 	}
 }
 
-func runLs(ctx context.Context, env *extension.Env) error {
+// with returns a command that knows what the app's code declares.
+func with(p Process, run func(context.Context, *extension.Env, Process) error) func(context.Context, *extension.Env) error {
+	return func(ctx context.Context, env *extension.Env) error { return run(ctx, env, p) }
+}
+
+func runLs(ctx context.Context, env *extension.Env, p Process) error {
 	name := ""
 	if len(env.Args) > 0 {
-		s, err := one(ctx, env.Client, env.Args[0])
+		s, err := one(ctx, env.Client, p, env.Args[0])
 		if err != nil {
 			return err
 		}
@@ -63,31 +73,44 @@ func runLs(ctx context.Context, env *extension.Env) error {
 		all = []*State{}
 	}
 	return env.Print(all, func(t extension.Table) {
-		t.Row("SET", "STAGE", "WAITING", "DUE", "LATE", "DEAD", "HELD")
+		t.Row("SET", "STAGE", "WAITING", "DUE", "LATE", "RUNNING", "FAILING", "DEAD", "HELD")
 		for _, s := range all {
-			t.Row(s.Set, "(touches)", s.Touches, "", late(s.Late), "", "")
-			for _, one := range s.Stages {
-				t.Row("", one.Stage, one.Waiting, one.Due, late(one.Late), one.Dead, words.Dash(one.Held))
-			}
-			t.Linef("%s: %d entities; %d visits run, %d failed", s.Set, s.Entities, s.Running, s.Failed)
+			s.all(func(name string, one *StageState) {
+				late := "-"
+				if one.Late > 0 {
+					late = words.Short(one.late())
+				}
+				t.Row(s.Set, name, one.Waiting, one.Due, late, one.Running, one.Failing, one.Dead, words.Dash(one.Held))
+			})
+		}
+		for _, s := range all {
+			t.Linef("%s: %d entities, %d of them slowed down", s.Set, s.Entities, s.Slowed)
 		}
 	})
 }
 
-func late(ms int64) string {
-	if ms == 0 {
-		return "-"
-	}
-	return words.Short(time.Duration(ms) * time.Millisecond)
-}
-
 // A VisitState is what is known of an entity's visit of a stage.
 type VisitState struct {
-	Stage   string         `json:"stage"`         // "" for the touch
-	Due     *time.Time     `json:"due,omitempty"` // of the visit that waits
-	Running bool           `json:"running"`
-	Died    *time.Time     `json:"died,omitempty"`
-	Failure *stage.Failure `json:"failure,omitempty"`
+	Stage    string     `json:"stage"`         // "" for the touch
+	Due      *time.Time `json:"due,omitempty"` // of the visit that waits
+	Running  bool       `json:"running"`
+	Died     *time.Time `json:"died,omitempty"`
+	Attempts int        `json:"attempts"` // that failed
+	First    *time.Time `json:"first,omitempty"`
+	Last     *time.Time `json:"last,omitempty"`
+	Reason   string     `json:"reason"`
+	Error    string     `json:"error"`
+}
+
+func visitState(v *stage.VisitOf) VisitState {
+	out := VisitState{Stage: v.Stage, Running: v.Running, Due: moment(v.Due), Died: moment(v.Died)}
+	if v.Stage == stage.Touch {
+		out.Stage = ""
+	}
+	if f := v.Failure; f != nil {
+		out.Attempts, out.First, out.Last, out.Reason, out.Error = f.Attempts, moment(f.First), moment(f.Last), f.Reason, f.Error
+	}
+	return out
 }
 
 // An EntityState is what `stage show` prints.
@@ -101,15 +124,15 @@ type EntityState struct {
 	Visits    []VisitState    `json:"visits"`
 }
 
-func runShow(ctx context.Context, env *extension.Env) error {
+func runShow(ctx context.Context, env *extension.Env, p Process) error {
 	if len(env.Args) != 2 {
 		return extension.Usagef("show needs a set and an ID")
 	}
-	s, err := one(ctx, env.Client, env.Args[0])
+	s, err := one(ctx, env.Client, p, env.Args[0])
 	if err != nil {
 		return err
 	}
-	e, err := s.show(ctx, env.Args[1])
+	e, err := s.show(ctx, env.Args[1], math.MaxInt64)
 	if err != nil {
 		return err
 	}
@@ -138,20 +161,19 @@ func (v *VisitState) cells() []any {
 		state = "runs"
 	case v.Died != nil:
 		state = "dead"
+	case v.Reason == stage.ReasonLoop:
+		state = "slowed down"
 	case v.Due == nil:
 		state = "-"
 	}
-	if v.Failure != nil {
-		attempts, message = fmt.Sprint(v.Failure.Attempts), words.Summary(v.Failure.Error)
-		if v.Failure.Reason == stage.ReasonLoop {
-			state = "slowed down"
-		}
+	if v.Attempts > 0 {
+		attempts, message = fmt.Sprint(v.Attempts), words.Summary(v.Error)
 	}
 	return []any{name, next, state, attempts, message}
 }
 
-// show looks at an entity and its visits.
-func (s *set) show(ctx context.Context, id string) (*EntityState, error) {
+// show looks at an entity, up to most bytes of it, and its visits.
+func (s *set) show(ctx context.Context, id string, most int64) (*EntityState, error) {
 	n, err := s.partition(id)
 	if err != nil {
 		return nil, err
@@ -162,15 +184,11 @@ func (s *set) show(ctx context.Context, id string) (*EntityState, error) {
 	}
 	out := &EntityState{Set: s.name, ID: id, Partition: n, Version: e.Version, Bytes: len(e.Payload), Visits: []VisitState{}}
 	if e.Version > 0 {
-		out.Value, _ = s.at.Record(redisconn.Entry{Values: map[string]any{store.PayloadField: e.Payload}}) // else only the app knows it
+		out.Value, _ = s.at.Within(most).Record(redisconn.Entry{ID: "0-1", Values: map[string]any{store.PayloadField: e.Payload}}) // else only the app knows it
 	}
 	visits, err := s.calls.VisitsOf(ctx, n, id)
 	for _, v := range visits {
-		state := VisitState{Stage: v.Stage, Running: v.Running, Due: moment(v.Due), Died: moment(v.Died), Failure: v.Failure}
-		if v.Stage == stage.Touch {
-			state.Stage = ""
-		}
-		out.Visits = append(out.Visits, state)
+		out.Visits = append(out.Visits, visitState(&v))
 	}
 	return out, err
 }
@@ -191,11 +209,11 @@ type Changed struct {
 	Entities int    `json:"entities"`
 }
 
-func runTouch(ctx context.Context, env *extension.Env) error {
+func runTouch(ctx context.Context, env *extension.Env, p Process) error {
 	if len(env.Args) == 0 || len(env.Args) == 1 != env.Flags.Bool("all") {
 		return extension.Usagef("touch needs a set, and either IDs or --all")
 	}
-	s, err := one(ctx, env.Client, env.Args[0])
+	s, err := one(ctx, env.Client, p, env.Args[0])
 	if err != nil {
 		return err
 	}
@@ -232,18 +250,24 @@ func runTouch(ctx context.Context, env *extension.Env) error {
 	return env.Print(Changed{s.name, "", touched}, func(t extension.Table) { t.Linef("%s", did) })
 }
 
-func runVisit(ctx context.Context, env *extension.Env) error {
+// part returns the set and the stage of an argument SET/STAGE.
+func part(ctx context.Context, c *store.Client, p Process, arg string) (*set, string, error) {
+	name, stage, both := strings.Cut(arg, "/")
+	if !both {
+		return nil, "", extension.Usagef("%q is not SET/STAGE", arg)
+	}
+	s, err := one(ctx, c, p, name)
+	if err == nil {
+		err = s.stage(stage)
+	}
+	return s, stage, err
+}
+
+func runVisit(ctx context.Context, env *extension.Env, p Process) error {
 	if len(env.Args) < 2 {
 		return extension.Usagef("visit needs SET/STAGE and IDs")
 	}
-	name, part, both := strings.Cut(env.Args[0], "/")
-	if !both {
-		return extension.Usagef("%q is not SET/STAGE", env.Args[0])
-	}
-	s, err := one(ctx, env.Client, name)
-	if err == nil {
-		err = s.stage(part)
-	}
+	s, name, err := part(ctx, env.Client, p, env.Args[0])
 	if err != nil {
 		return err
 	}
@@ -255,29 +279,18 @@ func runVisit(ctx context.Context, env *extension.Env) error {
 		}
 		due = stage.At(moment)
 	}
-	return s.visit(ctx, env, part, due, env.Args[1:])
+	return s.visit(ctx, env, name, due, env.Args[1:])
 }
 
 // visit puts visits of IDs, and says so.
 func (s *set) visit(ctx context.Context, env *extension.Env, name string, due stage.Due, ids []string) error {
-	on := s.name
+	on, out := s.name, Changed{Set: s.name, Entities: len(ids)}
 	if name != stage.Touch {
-		on += "/" + name
+		on, out.Stage = on+"/"+name, name
 	}
-	did, err := env.Audited(ctx, "stage/visit", on, func(ctx context.Context) (string, error) {
-		for _, id := range ids {
-			n, err := s.partition(id)
-			if err == nil {
-				err = s.calls.Visit(ctx, n, name, due, id)
-			}
-			if err != nil {
-				return "", err
-			}
-		}
-		return fmt.Sprintf("%s of %s to be visited", words.Plural(len(ids), "ID"), on), nil
-	})
+	did, err := env.Audited(ctx, "stage/visit", on, func(ctx context.Context) (string, error) { return s.visits(ctx, on, name, due, ids) })
 	if err != nil {
 		return err
 	}
-	return env.Print(Changed{s.name, strings.TrimPrefix(strings.TrimPrefix(on, s.name), "/"), len(ids)}, func(t extension.Table) { t.Linef("%s", did) })
+	return env.Print(out, func(t extension.Table) { t.Linef("%s", did) })
 }

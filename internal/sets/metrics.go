@@ -2,57 +2,82 @@ package sets
 
 import (
 	"context"
-	"time"
 
 	"github.com/runnel-go/runnel/internal/extension"
+	"github.com/runnel-go/runnel/internal/stage"
 	"github.com/runnel-go/runnel/internal/store"
+	"github.com/runnel-go/runnel/internal/worker"
 )
+
+// Counted is what this process counts of a stage.
+type Counted struct {
+	Set, Stage  string
+	Visits      map[string]int64 // by result
+	Spent, Late worker.Histogram // of calls of its function: how long, and how long after the visit was due
+}
 
 var (
-	visits   = &extension.Metric{Name: "visits_total", Help: "Visits that this worker has ended, by result: untouched, updated, deleted, failed, dead, conflict, gone or dropped.", Kind: extension.Counter, Labels: []string{"result", "set", "stage"}}
-	calls    = &extension.Metric{Name: "calls_total", Help: "Calls of the function of a stage.", Kind: extension.Counter, Labels: []string{"set", "stage"}}
-	spent    = &extension.Metric{Name: "call_seconds_total", Help: "Time in calls of the function of a stage.", Kind: extension.Counter, Labels: []string{"set", "stage"}}
-	entities = &extension.Metric{Name: "stored_entities", Help: "Entities in Redis.", Kind: extension.Gauge, Labels: []string{"set"}, OfApp: true}
-	waiting  = &extension.Metric{Name: "stored_waiting_visits", Help: "Visits that wait for their time.", Kind: extension.Gauge, Labels: []string{"set", "stage"}, OfApp: true}
-	due      = &extension.Metric{Name: "stored_due_visits", Help: "Visits that wait although they are due.", Kind: extension.Gauge, Labels: []string{"set", "stage"}, OfApp: true}
-	dead     = &extension.Metric{Name: "stored_dead_visits", Help: "Visits that had their last attempt.", Kind: extension.Gauge, Labels: []string{"set", "stage"}, OfApp: true}
-	oldest   = &extension.Metric{Name: "oldest_due_seconds", Help: "Time since the first visit has been due.", Kind: extension.Gauge, Labels: []string{"set", "stage"}, OfApp: true}
-	running  = &extension.Metric{Name: "stored_running_visits", Help: "Visits that run.", Kind: extension.Gauge, Labels: []string{"set"}, OfApp: true}
-	failures = &extension.Metric{Name: "stored_failed_visits", Help: "Visits that failed and wait for another attempt, or are dead.", Kind: extension.Gauge, Labels: []string{"set"}, OfApp: true}
+	visits = &extension.Metric{Name: "visits_total", Help: "Visits that this worker has ended, by result: untouched, updated, deleted, failed, dead, conflict, gone or dropped.", Kind: extension.Counter, Labels: []string{"result", "set", "stage"}}
+	spent  = &extension.Metric{Name: "seconds", Help: "How long a call of the function of a stage took.", Kind: extension.Histogram, Labels: ofStage}
+	late   = &extension.Metric{Name: "lateness_seconds", Help: "How long after a visit was due, by Redis' clock, the function of the stage was called.", Kind: extension.Histogram, Labels: ofStage}
 
-	metrics = []*extension.Metric{visits, calls, spent, entities, running, failures, waiting, due, dead, oldest}
+	entities = &extension.Metric{Name: "stored_entities", Help: "Entities in Redis.", Kind: extension.Gauge, Labels: ofStage[:1], OfApp: true}
+	slowed   = &extension.Metric{Name: "slowed_entities", Help: "Entities that stages have changed too often, so that they are visited later and later.", Kind: extension.Gauge, Labels: ofStage[:1], OfApp: true}
+	waiting  = gauge("stored_waiting_visits", "Visits that wait for their time.")
+	due      = gauge("stored_due_visits", "Visits that wait although they are due.")
+	running  = gauge("stored_running_visits", "Visits that run.")
+	failing  = gauge("stored_failing_visits", "Visits that failed and wait for another attempt; of more than 1000 in a partition, an estimate.")
+	dead     = gauge("stored_dead_visits", "Visits that had their last attempt.")
+	oldest   = gauge("oldest_due_seconds", "Time since the first visit has been due; 0 without one.")
+
+	ofStage = []string{"set", "stage"}
+	metrics = []*extension.Metric{visits, spent, late, entities, slowed, waiting, due, running, failing, dead, oldest}
 )
 
-// gatherer returns the Gather of the extension; count adds what this process counts.
-func gatherer(count func(add func(set, stage string, visits map[string]int64, calls int64, spent time.Duration))) func(context.Context, *store.Client, bool, func(extension.Sample)) error {
+// gauge returns a metric of the app as a whole; touches have the stage "!".
+func gauge(name, help string) *extension.Metric {
+	return &extension.Metric{Name: name, Help: help, Kind: extension.Gauge, Labels: ofStage, OfApp: true}
+}
+
+// gatherer returns the Gather of the extension.
+func gatherer(p Process) func(context.Context, *store.Client, bool, func(extension.Sample)) error {
 	return func(ctx context.Context, c *store.Client, ofApp bool, add func(extension.Sample)) error {
-		if !ofApp {
-			if count != nil {
-				count(func(set, stage string, results map[string]int64, n int64, took time.Duration) {
-					for result, n := range results {
-						add(extension.Sample{Metric: visits, Labels: []string{result, set, stage}, Value: float64(n)})
-					}
-					add(extension.Sample{Metric: calls, Labels: []string{set, stage}, Value: float64(n)})
-					add(extension.Sample{Metric: spent, Labels: []string{set, stage}, Value: took.Seconds()})
-				})
-			}
-			return nil
+		if ofApp {
+			return gatherStored(ctx, c, add)
 		}
-		all, err := states(ctx, c, "")
-		for _, s := range all {
-			of := func(m *extension.Metric, v float64, labels ...string) {
-				add(extension.Sample{Metric: m, Labels: append([]string{s.Set}, labels...), Value: v})
-			}
-			of(entities, float64(s.Entities))
-			of(running, float64(s.Running))
-			of(failures, float64(s.Failed))
-			for _, one := range s.Stages {
-				of(waiting, float64(one.Waiting), one.Stage)
-				of(due, float64(one.Due), one.Stage)
-				of(dead, float64(one.Dead), one.Stage)
-				of(oldest, (time.Duration(one.Late) * time.Millisecond).Seconds(), one.Stage)
-			}
+		if p != nil {
+			p.Count(func(of Counted) {
+				for result, n := range of.Visits {
+					add(extension.Sample{Metric: visits, Labels: []string{result, of.Set, of.Stage}, Value: float64(n)})
+				}
+				add(extension.Sample{Metric: spent, Labels: []string{of.Set, of.Stage}, Histogram: &of.Spent})
+				add(extension.Sample{Metric: late, Labels: []string{of.Set, of.Stage}, Histogram: &of.Late})
+			})
 		}
-		return err
+		return nil
 	}
+}
+
+func gatherStored(ctx context.Context, c *store.Client, add func(extension.Sample)) error {
+	all, err := states(ctx, c, "")
+	for _, s := range all {
+		of := func(m *extension.Metric, v float64, labels ...string) {
+			add(extension.Sample{Metric: m, Labels: append([]string{s.Set}, labels...), Value: v})
+		}
+		of(entities, float64(s.Entities))
+		of(slowed, float64(s.Slowed))
+		s.all(func(_ string, one *StageState) {
+			name := one.Stage
+			if name == "" {
+				name = stage.Touch
+			}
+			of(waiting, float64(one.Waiting), name)
+			of(due, float64(one.Due), name)
+			of(running, float64(one.Running), name)
+			of(failing, float64(one.Failing), name)
+			of(dead, float64(one.Dead), name)
+			of(oldest, one.late().Seconds(), name)
+		})
+	}
+	return err
 }

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/runnel-go/runnel/internal/appview"
 	"github.com/runnel-go/runnel/internal/extension"
 	"github.com/runnel-go/runnel/internal/inspect"
 	"github.com/runnel-go/runnel/internal/records"
@@ -21,16 +22,23 @@ import (
 // Kind is the kind of the streams of sets.
 const Kind = "set"
 
-// New returns the extension. Gather adds what this process counts; it may be nil.
-func New(gather func(add func(set, stage string, visits map[string]int64, calls int64, spent time.Duration))) *extension.Extension {
+// A Process is what the sets of the app's code do in this process. Its methods may be called concurrently.
+type Process interface {
+	Declares(set, stage string) bool
+	Streams() ([]*appview.Stream, error) // that the app declares
+	Count(add func(Counted))             // calls add for each stage
+}
+
+// New returns the extension; p is nil in a program without the app's code.
+func New(p Process) *extension.Extension {
 	return &extension.Extension{
 		Name: "stage", Usage: "look after sets of entities and their stages",
 		Present: func(ctx context.Context, c *store.Client) (bool, error) {
 			all, err := load(ctx, c, "")
 			return len(all) > 0, err
 		},
-		Commands: commands(), Targets: targets, Findings: findings, Status: status,
-		Metrics: metrics, Gather: gatherer(gather),
+		Commands: commands(p), Targets: targets, Findings: findings, Status: status,
+		Metrics: metrics, Gather: gatherer(p), Page: page(p),
 	}
 }
 
@@ -62,11 +70,16 @@ func load(ctx context.Context, c *store.Client, name string) (all []*set, err er
 	return all, nil
 }
 
-// one returns a set, or an error that lists those that there are.
-func one(ctx context.Context, c *store.Client, name string) (*set, error) {
+// one returns a set, with what the app's code knows of it, or an error that lists those that there are.
+func one(ctx context.Context, c *store.Client, p Process, name string) (*set, error) {
 	all, err := load(ctx, c, "")
 	var names []string
 	for _, s := range all {
+		if s.name == name && p != nil {
+			declared, err := p.Streams()
+			s.at = records.NewDecoder(name, s.meta, declared)
+			return s, err
+		}
 		if s.name == name {
 			return s, nil
 		}
@@ -83,7 +96,7 @@ func (s *set) stage(name string) error {
 	if slices.Contains(s.meta.Parts, name) {
 		return nil
 	}
-	return fmt.Errorf("set %s has no stage %q; it has %s", s.name, name, strings.Join(s.meta.Parts, ", "))
+	return fmt.Errorf("set %s has no stage %q; it has %s", s.name, name, cmp.Or(strings.Join(s.meta.Parts, ", "), "none until a worker has run it"))
 }
 
 // partition returns the partition of an ID.
@@ -97,23 +110,39 @@ func (s *set) partition(id string) (int, error) {
 
 // A StageState is what waits, runs and failed of one stage, in all partitions.
 type StageState struct {
-	Stage   string `json:"stage"`
+	Stage   string `json:"stage"` // "" for touches
 	Waiting int64  `json:"waiting"`
 	Due     int64  `json:"due"`  // of these
 	Late    int64  `json:"late"` // ms since the first has been due
+	Running int64  `json:"running"`
+	Failing int64  `json:"failing"`
 	Dead    int64  `json:"dead"`
-	Held    string `json:"held"` // the rule that holds it back, "" for none
+	Held    string `json:"held"` // kind of the rule that holds it back, "" for none
 }
+
+func (s *StageState) add(c *stage.Count) {
+	s.Waiting, s.Due, s.Late = s.Waiting+c.Waiting, s.Due+c.Due, max(s.Late, c.Late.Milliseconds())
+	s.Running, s.Failing, s.Dead = s.Running+c.Running, s.Failing+c.Failing, s.Dead+c.Dead
+}
+
+// late is for how long the first visit has been due.
+func (s *StageState) late() time.Duration { return time.Duration(s.Late) * time.Millisecond }
 
 // A State is what a set has.
 type State struct {
 	Set      string       `json:"set"`
-	Entities int64        `json:"entities"`
-	Running  int64        `json:"running"`
-	Failed   int64        `json:"failed"`  // failures in all, dead ones too
-	Touches  int64        `json:"touches"` // that wait
-	Late     int64        `json:"late"`    // ms since the first touch has been due
+	Entities int64        `json:"entities"` // in Redis
+	Slowed   int64        `json:"slowed"`   // entities that stages have changed too often
+	Touches  StageState   `json:"touches"`
 	Stages   []StageState `json:"stages"`
+}
+
+// all returns the touches and the stages, and what they are called.
+func (s *State) all(do func(name string, one *StageState)) {
+	do("(touches)", &s.Touches)
+	for i := range s.Stages {
+		do(s.Stages[i].Stage, &s.Stages[i])
+	}
 }
 
 // look looks at all partitions of a set.
@@ -123,7 +152,7 @@ func (s *set) look(ctx context.Context, c *store.Client) (*State, error) {
 		looks[n] = &stage.Look{Partition: n}
 	}
 	s.calls.Look(ctx, looks...)
-	out := &State{Set: s.name}
+	out := &State{Set: s.name, Stages: []StageState{}}
 	for _, name := range s.meta.Parts {
 		out.Stages = append(out.Stages, StageState{Stage: name})
 	}
@@ -131,12 +160,10 @@ func (s *set) look(ctx context.Context, c *store.Client) (*State, error) {
 		if l.Err != nil {
 			return nil, fmt.Errorf("set %s partition %d: %w", s.name, l.Partition, l.Err)
 		}
-		out.Entities, out.Running, out.Failed = out.Entities+l.Entities, out.Running+l.Running, out.Failed+l.Failing
-		out.Touches, out.Late = out.Touches+l.Queues[0].Visits, max(out.Late, l.Queues[0].Late.Milliseconds())
-		for i, q := range l.Queues[1:] {
-			one := &out.Stages[i]
-			one.Waiting, one.Due, one.Dead = one.Waiting+q.Visits, one.Due+q.Due, one.Dead+q.Dead
-			one.Late = max(one.Late, q.Late.Milliseconds())
+		out.Entities, out.Slowed = out.Entities+l.Entities, out.Slowed+l.Slowed
+		out.Touches.add(&l.Counts[0])
+		for i := range out.Stages {
+			out.Stages[i].add(&l.Counts[i+1])
 		}
 	}
 	return out, s.held(ctx, c, out)
@@ -148,15 +175,15 @@ func (s *set) held(ctx context.Context, c *store.Client, out *State) error {
 	if err != nil {
 		return err
 	}
-	for i := range out.Stages {
-		for _, name := range []string{out.Stages[i].Stage, stage.Processor} {
+	out.all(func(_ string, one *StageState) {
+		for _, name := range []string{stage.Processor, one.Stage} {
 			for n := range s.meta.Partitions {
-				if by := set.Holding(s.name, name, n, now); len(by) > 0 {
-					out.Stages[i].Held = by[0].Kind
+				if by := set.Holding(s.name, name, n, now); len(by) > 0 && name != "" {
+					one.Held = by[0].Kind
 				}
 			}
 		}
-	}
+	})
 	return nil
 }
 
@@ -173,24 +200,30 @@ func states(ctx context.Context, c *store.Client, name string) (out []*State, er
 	return out, err
 }
 
-// findings are dead visits, and stages that are late.
+// findings are dead visits, visits that are late, and entities that are slowed down.
 func findings(ctx context.Context, c *store.Client, limits inspect.Limits) (found []inspect.Finding, err error) {
 	all, err := states(ctx, c, "")
 	for _, s := range all {
-		for _, one := range s.Stages {
+		if s.Slowed > 0 {
+			found = append(found, inspect.Finding{
+				Stream: s.Set, What: "slowed entities", Value: s.Slowed,
+				Text: fmt.Sprintf("%s: stages change %d entities more than 100 times a minute, so these are visited later and later: do two stages undo each other? Logs of workers name the entities; see stage show %s ID", s.Set, s.Slowed, s.Set),
+			})
+		}
+		s.all(func(name string, one *StageState) {
 			if limits.Dead != nil && one.Dead > *limits.Dead {
 				found = append(found, inspect.Finding{
 					Stream: s.Set, Processor: one.Stage, What: "dead visits", Value: one.Dead, Limit: *limits.Dead,
-					Text: fmt.Sprintf("%s/%s: %s; see dead ls %s/%s", s.Set, one.Stage, words.Plural(one.Dead, "dead visit"), s.Set, one.Stage),
+					Text: fmt.Sprintf("%s/%s: %s; see dead ls %s/%s", s.Set, name, words.Plural(one.Dead, "dead visit"), s.Set, one.Stage),
 				})
 			}
-			if late := time.Duration(one.Late) * time.Millisecond; limits.Age != nil && late > *limits.Age && one.Held == "" {
+			if limits.Age != nil && one.late() > *limits.Age && one.Held == "" {
 				found = append(found, inspect.Finding{
 					Stream: s.Set, Processor: one.Stage, What: "late visits", Value: one.Late, Limit: limits.Age.Milliseconds(),
-					Text: fmt.Sprintf("%s/%s: the first visit has been due for %s, above %s; see stage ls %s", s.Set, one.Stage, words.Short(late), words.Short(*limits.Age), s.Set),
+					Text: fmt.Sprintf("%s/%s: the first visit has been due for %s, above %s; see stage ls %s", s.Set, name, words.Short(one.late()), words.Short(*limits.Age), s.Set),
 				})
 			}
-		}
+		})
 	}
 	return found, err
 }
@@ -198,15 +231,16 @@ func findings(ctx context.Context, c *store.Client, limits inspect.Limits) (foun
 // status is one line about all sets.
 func status(ctx context.Context, c *store.Client) ([]string, error) {
 	all, err := states(ctx, c, "")
-	var entities, waiting, due, failed, dead int64
+	var entities int64
+	var sum StageState
 	for _, s := range all {
-		entities, failed = entities+s.Entities, failed+s.Failed
+		entities += s.Entities
 		for _, one := range s.Stages {
-			waiting, due, dead = waiting+one.Waiting, due+one.Due, dead+one.Dead
+			sum.Waiting, sum.Due, sum.Failing, sum.Dead = sum.Waiting+one.Waiting, sum.Due+one.Due, sum.Failing+one.Failing, sum.Dead+one.Dead
 		}
 	}
 	if err != nil || len(all) == 0 {
 		return nil, err
 	}
-	return []string{fmt.Sprintf("%s with %d entities; %d visits wait, %d are due, %d failed, %d dead", words.Plural(len(all), "set"), entities, waiting, due, failed-dead, dead)}, nil
+	return []string{fmt.Sprintf("%s with %d entities; %d visits wait, %d are due, %d failed, %d dead", words.Plural(len(all), "set"), entities, sum.Waiting, sum.Due, sum.Failing, sum.Dead)}, nil
 }

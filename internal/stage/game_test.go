@@ -88,7 +88,7 @@ func TestModel(t *testing.T) {
 // lacks returns something that the game must have seen and has not.
 func (g *game) lacks() string {
 	g.counted["kept"] = g.m.kept
-	for _, what := range []string{"save refused", "take fenced", "commit fenced", "ok", "gone", "conflict", "taken", "crash", "woken", "deleted", "kept", MendNow, MendDrop, MendRetry, MendBury} {
+	for _, what := range []string{"save refused", "take fenced", "commit fenced", "ok", "gone", "conflict", "taken", "crash", "woken", "deleted", "kept", "forgotten", MendNow, MendDrop, MendRetry, MendBury} {
 		if g.counted[what] == 0 {
 			return what
 		}
@@ -145,18 +145,20 @@ func (g *game) step(step int) (what, got, want string) {
 	if g.rand.IntN(3) == 0 {
 		at += far
 	}
-	switch n := g.rand.IntN(21); {
-	case n == 20:
+	switch n := g.rand.IntN(42); {
+	case n == 41:
+		return g.forget()
+	case n >= 39:
 		return g.mend()
-	case n < 4:
-		return g.save(id, fmt.Sprint("\x00\xff data ", step))
-	case n < 7:
-		return g.visit(id, at)
 	case n < 8:
+		return g.save(id, fmt.Sprint("\x00\xff data ", step))
+	case n < 14:
+		return g.visit(id, at)
+	case n < 16:
 		return g.delete(id)
-	case n < 12:
+	case n < 24:
 		return g.take()
-	case n < 18:
+	case n < 36:
 		return g.commit(at, step)
 	}
 	return g.crash()
@@ -233,6 +235,16 @@ func (g *game) mend() (what, got, want string) {
 	did, err := g.set.Mend(g.t.Context(), 3, stage, how, ids...)
 	g.must(err)
 	return fmt.Sprint("mend ", stage, " ", how), fmt.Sprint(did), fmt.Sprint(wants)
+}
+
+func (g *game) forget() (what, got, want string) {
+	stage := g.m.stages[g.rand.IntN(len(g.m.stages))]
+	waited := int64(len(g.m.queue[stage]))
+	g.m.forget(stage)
+	g.counted["forgotten"] += int(waited)
+	next, n, err := g.set.ForgetPage(g.t.Context(), 3, stage, "0")
+	g.must(err)
+	return "forget " + stage, fmt.Sprint(next, n), fmt.Sprint("0", waited)
 }
 
 func (g *game) take() (what, got, want string) {

@@ -210,6 +210,12 @@ func (m *model) mend(stage, what, id string) bool {
 	return true
 }
 
+func (m *model) forget(stage string) {
+	m.queue[stage], m.dead[stage] = map[string]int64{}, map[string]int64{}
+	maps.DeleteFunc(m.run, func(name string, _ Visit) bool { return strings.HasPrefix(name, stage+" ") })
+	maps.DeleteFunc(m.fail, func(name, _ string) bool { return strings.HasPrefix(name, stage+" ") })
+}
+
 func (m *model) delete(id string, version int64) (there bool, err error) {
 	e, there := m.ent[id]
 	if !there || version != Any && version != e.Version {

@@ -25,6 +25,7 @@ var (
 	takeScript   = script("take", store.Fence)
 	commitScript = script("commit", store.Fence)
 	mendScript   = script("mend", store.Wake)
+	forgetScript = script("forget")
 )
 
 // script returns a script behind the libraries.

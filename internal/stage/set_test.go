@@ -62,27 +62,60 @@ func want(t *testing.T, what string, got, want any) {
 
 func TestLook(t *testing.T) {
 	both(t, false, func(t *testing.T, s *Set, _ *redis.Client) {
-		saved(t, s, Change{"a", "1", Any}, Change{"b", "2", Any}, Change{"c", "3", Any})
-		taken(t, s, 1, 1, false, Touch)
+		saved(t, s, Change{"a", "1", Any}, Change{"b", "2", Any}, Change{"c", "3", Any}, Change{"d", "4", Any})
+		first := taken(t, s, 1, 2, false, Touch).Visits
 		for _, stage := range []string{"geo", "close"} {
 			if err := s.Visit(t.Context(), 3, stage, In(time.Hour), "a", "b"); err != nil {
 				t.Fatal(err)
 			}
 		}
-		if err := s.Visit(t.Context(), 3, "geo", At(time.UnixMilli(5)), "b"); err != nil {
+		if err := s.Visit(t.Context(), 3, "geo", At(time.UnixMilli(5)), "b", "c", "d"); err != nil {
 			t.Fatal(err)
+		}
+		c := &Commit{Partition: 3, Fence: "o"}
+		loop := Failure{Attempts: 1, Reason: ReasonLoop, Error: `not "reason":"loop" but this`}
+		c.Ends = append(c.Ends, End{ID: first[0].ID, Number: 1, Settle: []Settlement{{Touch, Fails, In(time.Hour), loop.Text()}}})
+		for i, v := range taken(t, s, 2, 3, false, "geo").Visits[:2] {
+			c.Ends = append(c.Ends, End{ID: v.ID, Number: 2, Settle: []Settlement{{"geo", []What{Fails, Dies}[i], In(time.Hour), Failure{Error: `"reason":"loop"`}.Text()}}})
+		}
+		if s.Commit(t.Context(), c); c.Err != nil {
+			t.Fatal(c.Err)
 		}
 		l, other := &Look{Partition: 3}, &Look{Partition: 4}
 		s.Look(t.Context(), l, other)
-		late := l.Queues[1].Late
-		l.Queues[0].Late, l.Queues[1].Late = 0, 0
+		late := l.Counts[0].Late
+		l.Counts[0].Late = 0
 		want(t, "a partition", fmt.Sprintf("%+v", *l), fmt.Sprintf("%+v", Look{
-			Partition: 3, Entities: 3, Running: 1,
-			Queues: []Waiting{{Stage: Touch, Visits: 2, Due: 2}, {Stage: "geo", Visits: 2, Due: 1}, {Stage: "close", Visits: 2}},
+			Partition: 3, Entities: 4, Failures: 3, Slowed: 1,
+			Counts: []Count{{Stage: Touch, Waiting: 3, Due: 2, Running: 1, Failing: 1}, {Stage: "geo", Waiting: 2, Running: 1, Failing: 1, Dead: 1}, {Stage: "close", Waiting: 2}},
 		}))
-		if late < 50*365*24*time.Hour || other.Entities != 0 || other.Err != nil {
+		if late < 0 || late > time.Hour || other.Entities != 0 || other.Err != nil {
 			t.Errorf("late %v, another partition %+v", late, other)
 		}
+	})
+}
+
+// Of many failures a look counts some, which stand for all; forgetting finds each of them.
+func TestManyFailures(t *testing.T) {
+	both(t, false, func(t *testing.T, s *Set, rdb *redis.Client) {
+		const many = 9000
+		for i := range many {
+			rdb.HSet(t.Context(), s.key("visitfail", 3, ""), fmt.Sprint([]string{"geo", "close", "close"}[i%3], " ", i), Failure{}.Text())
+		}
+		l := &Look{Partition: 3}
+		s.Look(t.Context(), l)
+		if geo, all := l.Counts[1].Failing, l.Counts[2].Failing+l.Counts[1].Failing; l.Failures != many || all < many-2 || all > many || geo < many/4 || geo > many/2 {
+			t.Errorf("%+v", l)
+		}
+		pages := 0
+		for cursor := "0"; cursor != "0" || pages == 0; pages++ {
+			next, _, err := s.ForgetPage(t.Context(), 3, "close", cursor)
+			if err != nil {
+				t.Fatal(err)
+			}
+			cursor = next
+		}
+		want(t, "what is left", rdb.HLen(t.Context(), s.key("visitfail", 3, "")).Val(), int64(many/3))
 	})
 }
 

@@ -17,6 +17,17 @@ type Operator struct{ *core }
 // Unregister removes a processor from a stream's metadata, so that nothing waits for it any more,
 // and reports whether it was there.
 func (c Operator) Unregister(ctx context.Context, stream, processor string) (bool, error) {
+	return c.unlist(ctx, stream, processor, func(m *Meta) *[]string { return &m.Processors })
+}
+
+// DropPart removes a part of an extension from a stream's metadata, and reports whether it was there.
+// Delete the part's keys first: only its name tells of them.
+func (c Operator) DropPart(ctx context.Context, stream, part string) (bool, error) {
+	return c.unlist(ctx, stream, part, func(m *Meta) *[]string { return &m.Parts })
+}
+
+// unlist removes a name from one of the lists of a stream's metadata.
+func (c Operator) unlist(ctx context.Context, stream, name string, of func(*Meta) *[]string) (bool, error) {
 	for {
 		stored, err := c.load(ctx, c.keys.Meta(stream))
 		if err != nil || len(stored) == 0 {
@@ -26,11 +37,12 @@ func (c Operator) Unregister(ctx context.Context, stream, processor string) (boo
 		if err != nil {
 			return false, MetaStore(c).metaError(stream, err)
 		}
-		at := slices.Index(m.Processors, processor)
+		list := of(&m)
+		at := slices.Index(*list, name)
 		if at < 0 {
 			return false, nil
 		}
-		m.Processors = slices.Delete(m.Processors, at, at+1)
+		*list = slices.Delete(*list, at, at+1)
 		value, err := json.Marshal(m)
 		if err != nil {
 			return false, MetaStore(c).metaError(stream, err)

@@ -141,14 +141,14 @@ func (c ACL) commands() []Right {
 }
 
 // setRights are the commands that sets of entities need beside the core's: producers delete entities and
-// touch all of them, everyone counts visits.
+// touch all of them, watchers and operators count visits.
 func (c ACL) setRights(p Partition) []Right {
 	due := c.keys.Delayed("doctor", nowhere)
 	return []Right{
 		{Roles: keys.Produce, args: []any{"HSCAN", p.Own, 0}},
 		{Roles: keys.Produce, args: []any{"HDEL", p.Own, "doctor"}},
 		{Roles: keys.Produce, args: []any{"ZREM", due.Due, "doctor"}},
-		{Roles: keys.Everyone, args: []any{"ZCOUNT", due.Due, 0, 0}},
+		{Roles: keys.Watch | keys.Operate, args: []any{"ZCOUNT", due.Due, 0, 0}},
 		{Roles: keys.Watch, args: []any{"ZSCORE", due.Due, "doctor"}},
 	}
 }

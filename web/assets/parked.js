@@ -10,7 +10,7 @@ export function Parked({ sample, about, actions }) {
   const [filter, set] = useFilter({ key: "", error: "", partition: "" });
   const { value, busy, err, again } = useList((signal) => (about ? list("parked", { processor: about, ...filter, limit: 200 }, signal) : Promise.resolve(null)), [about, filter]);
   const events = value ? value.list : [];
-  const ids = events.map((e) => e.event);
+  const ids = events.map((e) => e.event || e.id);
   const choice = useChoice(ids);
   const then = () => (choice.none(), again());
   const body = { processor: about, ids: choice.ids };
@@ -25,7 +25,7 @@ export function Parked({ sample, about, actions }) {
     <p class="hint" role="status">${value ? `${plural(events.length, "event")}${value.more ? ", the oldest; there are others" : ""}` : "\u00a0"}</p>
     <${Table} label="parked events" head=${[...(actions ? [""] : []), "event", "key", "state", "attempts", "last failure", "error"]} empty=${value && events.length === 0 && "No event waits for another attempt."}>
       ${events.map((e) => {
-        const id = e.event;
+        const id = e.event || e.id;
         return html`<tr key=${id} data-parked=${id}>${actions && html`<${Choose} choice=${choice} id=${id} what="event" />`}
           <th scope="row"><code>${id}</code></th><td data-label="key">${e.key || dash}</td>
           <td data-label="state">${e.state === "waiting" ? `waits ${duration(e.in)}` : e.state}</td><td data-label="attempts">${e.attempts}</td>

@@ -15,8 +15,8 @@ import (
 
 type listing struct{ ID, Place string }
 
-// market is an app with a set, for one user.
-func market(t *testing.T, url, layout string) (*runnel.App, *stage.Set[listing]) {
+// market is an app with a set, for one user; its code may have more stages.
+func market(t *testing.T, url, layout string, more ...string) (*runnel.App, *stage.Set[listing]) {
 	app := runnel.New("shop", &runnel.Options{RedisURL: url, KeyLayout: runnel.KeyLayout(layout), LogLevel: "error"})
 	t.Cleanup(func() { app.Close() })
 	set := stage.New(app, "listings", func(l listing) string { return l.ID }, &stage.Options{Partitions: 2})
@@ -27,6 +27,9 @@ func market(t *testing.T, url, layout string) (*runnel.App, *stage.Set[listing])
 		l.Place = "Ulm"
 		return stage.Updated.After(time.Hour), nil
 	}, nil)
+	for _, name := range more {
+		set.Stage(name, nil, func(context.Context, *listing) (stage.Result, error) { return stage.Untouched.After(time.Hour), nil }, nil)
+	}
 	return app, set
 }
 
@@ -41,7 +44,7 @@ func TestSetsNeedWhatIsDocumented(t *testing.T) {
 			app := func(role string) (*runnel.App, *stage.Set[listing]) {
 				return market(t, urlOf(server, "shop-"+role), of)
 			}
-			worker, _ := app("worker")
+			worker, _ := market(t, urlOf(server, "shop-worker"), of, "old")
 			ctx, cancel := context.WithCancel(t.Context())
 			ended := make(chan error, 1)
 			go func() { ended <- worker.Run(ctx) }()
@@ -97,5 +100,6 @@ func operateSets(run func(role, want string, args ...string)) {
 	run("operator", "3 entities of listings touched", "stage", "touch", "listings", "--all", "--yes")
 	run("operator", "dropped", "dead", "drop", "listings/geocode", "--id", "bad1", "--yes")
 	run("operator", "retried", "dead", "retry", "listings/geocode", "--id", "bad2", "--yes")
+	run("operator", "stage old of set listings forgotten", "stage", "rm", "listings/old", "--yes")
 	run("operator", "pause of processor:listings/geocode", "pause", "listings/geocode", "--wait")
 }
