@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/runnel-go/runnel/internal/delayqueue"
@@ -54,19 +55,33 @@ type Set struct {
 	name     string
 	stages   []string
 	external bool // the entities are elsewhere
+
+	keys   sync.Map // keyOf → string: each call names some
+	places sync.Map // partition → store.Partition
+}
+
+type keyOf struct {
+	kind, stage string
+	partition   int
 }
 
 // New returns a set; it does no I/O.
 func New(c *store.Client, name string, external bool, stages ...string) *Set {
-	return &Set{c, name, stages, external}
+	return &Set{client: c, name: name, stages: stages, external: external}
 }
 
 func (s *Set) key(kind string, n int, stage string) string {
+	of := keyOf{kind, stage, n}
+	if key, ok := s.keys.Load(of); ok {
+		return key.(string)
+	}
 	k, ok := keys.KindOf(kind)
 	if !ok {
 		panic("no kind of keys " + kind)
 	}
-	return k.Key(s.client.Keys(), s.name, stage, "", n)
+	key := k.Key(s.client.Keys(), s.name, stage, "", n)
+	s.keys.Store(of, key)
+	return key
 }
 
 func (s *Set) queue(n int, stage string) string {
@@ -78,7 +93,14 @@ func (s *Set) queue(n int, stage string) string {
 
 func (s *Set) dead(n int, stage string) string { return s.key("visitdead", n, stage) }
 
-func (s *Set) place(n int) store.Partition { return s.client.Partition(s.name, Processor, n) }
+func (s *Set) place(n int) store.Partition {
+	if p, ok := s.places.Load(n); ok {
+		return p.(store.Partition)
+	}
+	p := s.client.Partition(s.name, Processor, n)
+	s.places.Store(n, p)
+	return p
+}
 
 // all are the keys of a partition as delete.lua and look.lua want them.
 func (s *Set) all(n int) []string {
