@@ -9,9 +9,10 @@ import (
 )
 
 const stageAbout = "Entities of 200 bytes in 16 partitions, each touched and then visited once by the one stage of the set, with a " +
-	"function that only says Updated. By hand is go-redis and the package's scripts in one goroutine: a pipeline of takes of up to 16 " +
-	"touches and 16 visits of each partition, then one of commits. The set's stage may have 256 visits at once, as the loop has, " +
-	"or the default of 16. Rates are entities, each of which is two visits."
+	"function that only says Updated. By hand is go-redis and the same calls of the package's scripts in one goroutine: a pipeline of takes " +
+	"of up to 16 touches of each partition, one of commits that end these and begin the visits, one of commits that store the " +
+	"entities and end the visits. The set's stage may have 256 visits at once, as the loop has, or the default of 16. Rates are " +
+	"entities, each of which is two visits."
 
 var (
 	entityRate  = Column{"rate", "k entities/s", 1e-3}
@@ -99,7 +100,7 @@ func planStagePut(_ context.Context, b *Bench) (*Plan, error) {
 
 const stageLatencyAbout = "From saving an entity to the function that visits it. Another process saves at even distances, 200 a second, and writes the " +
 	"time into the entity. By hand is a blocking XREAD of the wakes of 16 partitions and a take, with which the entity is there; with the same " +
-	"calls as the set, it first ends the touch, and takes the visit. Each run has its quantiles; its first tenth is left out."
+	"calls as the set, it first ends the touch, which begins the visit. Each run has its quantiles; its first tenth is left out."
 
 func planStageLatency(_ context.Context, b *Bench) (*Plan, error) {
 	t := b.entities(b.scale(800, 200))

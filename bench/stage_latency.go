@@ -76,7 +76,7 @@ type sleeper struct {
 }
 
 // bareSeen is runnelSeen by hand: save, the wake by a blocking XREAD, and a take, behind which the entity is
-// there. With Whole it also ends the touch and takes the visit before, as the package does.
+// there. With Whole it also ends the touch and begins the visit before, as the package does.
 func bareSeen(ctx context.Context, t Task) (Result, error) {
 	rdb, err := newClient(t)
 	if err != nil {
@@ -135,28 +135,22 @@ func (s *sleeper) run(ctx context.Context) error {
 // work takes what is due in a partition, and ends it, until it sleeps.
 func (s *sleeper) work(ctx context.Context, b bare) error {
 	for {
-		take := s.rdb.Do(ctx, b.sleep...)
-		reply, err := take.Slice()
-		if err != nil {
-			return fmt.Errorf("take: %w", err)
+		taken, err := entitiesOf(s.rdb.Do(ctx, b.sleep...))
+		if err != nil || len(taken) == 0 {
+			return err
 		}
-		if len(reply) == 4 {
-			return nil
-		}
-		for one := reply[4:]; len(one) > 0; one = one[5:] {
-			if _, _, payload := stored(one[4]); (one[0] == busyStage) == s.t.Whole {
-				if err := s.watch.add([]byte(payload[blobStamp:])); err != nil {
-					return err
+		for i, call := range []func(bare, []owned) []any{bare.begins, bare.ends} {
+			for _, e := range taken {
+				if s.t.Whole == (i == 1) {
+					if err := s.watch.add([]byte(e.payload[blobStamp:])); err != nil {
+						return err
+					}
 				}
-				s.m.add(1)
+			}
+			if err := committed(s.rdb.Do(ctx, call(b, taken)...)); err != nil {
+				return err
 			}
 		}
-		args, _, err := b.ends(take)
-		if err != nil {
-			return err
-		}
-		if err := committed(s.rdb.Do(ctx, args...)); err != nil {
-			return err
-		}
+		s.m.add(int64(len(taken)))
 	}
 }

@@ -43,6 +43,9 @@ type bare struct {
 	commit []any // up to the fence; key 6 is the queue of the stage
 }
 
+// An owned is an entity that a loop by hand has taken.
+type owned struct{ id, version, passes, payload string }
+
 const (
 	bareFence  = "by hand"
 	bareNumber = 1
@@ -100,8 +103,8 @@ func (t Task) bares(ctx context.Context, rdb *redis.Client) (all []bare, err err
 	})
 }
 
-// bareStage visits all entities of a set, in one goroutine: in one pipeline it takes touches and visits of
-// all partitions, in the next one it ends them.
+// bareStage visits all entities of a set, in one goroutine: in one pipeline it takes touches of all
+// partitions, in the next one it ends them and begins the visits, in the third it ends these.
 func bareStage(ctx context.Context, t Task) (Result, error) {
 	rdb, err := newClient(t)
 	if err != nil {
@@ -114,7 +117,7 @@ func bareStage(ctx context.Context, t Task) (Result, error) {
 	}
 	m := newMeter(t.Events)
 	for m.n.Load() < m.want {
-		takes, commits := make([]*redis.Cmd, len(all)), []*redis.Cmd{}
+		takes, taken, closed := make([]*redis.Cmd, len(all)), make([][]owned, len(all)), 0
 		pipe := rdb.Pipeline()
 		for i, b := range all {
 			takes[i] = pipe.Do(ctx, b.take...)
@@ -122,26 +125,29 @@ func bareStage(ctx context.Context, t Task) (Result, error) {
 		if _, err := pipe.Exec(ctx); err != nil {
 			return nil, fmt.Errorf("take: %w", err)
 		}
-		pipe, closed := rdb.Pipeline(), 0
-		for i, b := range all {
-			args, n, err := b.ends(takes[i])
-			if err != nil {
+		for i := range all {
+			if taken[i], err = entitiesOf(takes[i]); err != nil {
 				return nil, err
 			}
-			if len(args) > len(b.commit) {
-				commits = append(commits, pipe.Do(ctx, args...))
-			}
-			closed += n
+			closed += len(taken[i])
 		}
-		if len(commits) == 0 {
+		if closed == 0 {
 			return nil, fmt.Errorf("nothing more to take after %d entities", m.n.Load())
 		}
-		if _, err := pipe.Exec(ctx); err != nil {
-			return nil, fmt.Errorf("commit: %w", err)
-		}
-		for _, c := range commits {
-			if err := committed(c); err != nil {
-				return nil, err
+		for _, call := range []func(bare, []owned) []any{bare.begins, bare.ends} {
+			commits, pipe := []*redis.Cmd{}, rdb.Pipeline()
+			for i, b := range all {
+				if len(taken[i]) > 0 {
+					commits = append(commits, pipe.Do(ctx, call(b, taken[i])...))
+				}
+			}
+			if _, err := pipe.Exec(ctx); err != nil {
+				return nil, fmt.Errorf("commit: %w", err)
+			}
+			for _, c := range commits {
+				if err := committed(c); err != nil {
+					return nil, err
+				}
 			}
 		}
 		m.add(int64(closed))
@@ -149,35 +155,41 @@ func bareStage(ctx context.Context, t Task) (Result, error) {
 	return m.result(), t.settled(ctx)
 }
 
-// ends returns the call that ends the visits of a take, and how many entities it closes: a touch has the
-// stage visit its entity, which a visit closes.
-func (b bare) ends(take *redis.Cmd) (args []any, closed int, err error) {
+// entitiesOf returns the entities of a take, which brought nothing but touches.
+func entitiesOf(take *redis.Cmd) (all []owned, err error) {
 	reply, err := take.Slice()
 	if err != nil {
-		return nil, 0, fmt.Errorf("take: %w", err)
+		return nil, fmt.Errorf("take: %w", err)
 	}
-	args = slices.Clone(b.commit)
-	for one := reply[4:]; len(one) > 0; one = one[5:] {
-		if one[0] == istage.Touch {
-			args = append(args, one[1], "", 0, "0", "", bareNumber, 2, istage.Touch, "e", 0, "", "", busyStage, "p", 6, "+0", "")
-			continue
+	for one := reply[5:]; len(one) > 0; one = one[5:] {
+		id, isText := one[1].(string)
+		text, isThere := one[4].(string)
+		if one[0] != istage.Touch || !isText || !isThere {
+			return nil, fmt.Errorf("not a touch of an entity: %q", one[:5])
 		}
-		version, passes, payload := stored(one[4])
-		if payload == "" {
-			return nil, 0, fmt.Errorf("not an entity: %q", one[4])
-		}
-		args = append(args, one[1], "s", version, passes, closedBlob(payload), bareNumber, 1, busyStage, "e", 0, "", "")
-		closed++
+		version, rest, _ := strings.Cut(text, " ")
+		passes, payload, _ := strings.Cut(rest, " ")
+		all = append(all, owned{id, version, passes, payload})
 	}
-	return args, closed, nil
+	return all, nil
 }
 
-// stored returns the parts of an entity as it is stored.
-func stored(entity any) (version, passes, payload string) {
-	text, _ := entity.(string)
-	version, text, _ = strings.Cut(text, " ")
-	passes, payload, _ = strings.Cut(text, " ")
-	return version, passes, payload
+// begins returns the call that ends touches, and begins to visit their entities.
+func (b bare) begins(all []owned) []any {
+	args := slices.Clone(b.commit)
+	for _, e := range all {
+		args = append(args, e.id, "", 0, "0", "", bareNumber, 2, istage.Touch, "e", 0, "", "", busyStage, "b", 6, "+0", bareNumber)
+	}
+	return args
+}
+
+// ends returns the call that stores what the visits have closed, and ends them.
+func (b bare) ends(all []owned) []any {
+	args := slices.Clone(b.commit)
+	for _, e := range all {
+		args = append(args, e.id, "s", e.version, e.passes, closedBlob(e.payload), bareNumber, 1, busyStage, "e", 0, "", "")
+	}
+	return args
 }
 
 // committed returns an error unless a commit has ended all of its visits.
@@ -187,7 +199,7 @@ func committed(commit *redis.Cmd) error {
 		return fmt.Errorf("commit: %w", err)
 	}
 	for i := 0; i < len(reply); i += 3 {
-		if reply[i] != string(istage.OK) {
+		if reply[i] != string(istage.OK) && reply[i] != string(istage.Begun) {
 			return fmt.Errorf("commit: a visit is %v", reply[i])
 		}
 	}

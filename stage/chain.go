@@ -5,8 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"strconv"
 	"time"
 
+	"github.com/runnel-go/runnel/internal/delayqueue"
 	"github.com/runnel-go/runnel/internal/retryqueue"
 	istage "github.com/runnel-go/runnel/internal/stage"
 )
@@ -22,11 +24,12 @@ const (
 	storeWait = time.Second
 )
 
-// A taken visit runs. value and missing are what the Store of an external set has of its entity.
+// A taken visit runs. value and missing are what the Store of an external set has of its entity; begun is
+// one that no take has brought, but another visit of its chain.
 type taken struct {
 	istage.Visit
-	value   any
-	missing bool
+	value          any
+	missing, begun bool
 }
 
 // A chain runs the visits of one entity, one behind the other, in a goroutine of its own. The owner's mu
@@ -48,18 +51,26 @@ type entity struct {
 	version int64 // 0: not known, or there is none
 	passes  string
 	payload string
-	value   any // of an external set, until a function was given it
+	value   any // decoded, until a function was given it; nil: it is not
 }
 
-// run runs visits until none waits.
+// run runs visits until none waits. A function that ends the goroutine has failed; another one goes on.
 func (c *chain) run() {
-	for {
-		v, ok := c.o.next(c)
-		if !ok {
-			return
+	var v *taken
+	defer func() {
+		if v != nil {
+			c.o.running.Go(func() {
+				(&turn{chain: c, v: v, s: c.o.set.by[v.Stage]}).fail(errGoexit, retryqueue.ReasonFailed)
+				c.o.giveBack(v.Stage, 1)
+				c.run()
+			})
 		}
-		c.adopt(&v)
-		c.visit(&v)
+	}()
+	for v = c.o.next(c); v != nil; v = c.o.next(c) {
+		if !v.begun {
+			c.adopt(v)
+		}
+		c.visit(v)
 		c.o.giveBack(v.Stage, 1)
 	}
 }
@@ -74,6 +85,9 @@ func (c *chain) adopt(v *taken) {
 		if v.value != nil {
 			c.now.passes = c.o.recent.of(c.id)
 		}
+	}
+	if v.Failures == "" && len(c.failures) == 0 {
+		return
 	}
 	found, err := failuresOf(v.Failures)
 	if err != nil {
@@ -94,11 +108,32 @@ type turn struct {
 	*chain
 	v *taken
 	s *stage // nil: a touch
+
+	begins *taken // the next one of the chain, which has a place: what is committed next may begin it
+}
+
+// beginning returns the beginning of a visit to a stage right behind this one. ok is false where it has to
+// wait: one begins already, or there is no place.
+func (t *turn) beginning(s *stage) (_ istage.Settlement, ok bool) {
+	if t.begins != nil || !t.o.own.Open(s.name) || !s.places.one() {
+		return istage.Settlement{}, false
+	}
+	v := istage.Visit{Stage: s.name, ID: t.id, At: delayqueue.Millis(t.o.own.Now()), Number: t.o.own.Number()}
+	t.begins = &taken{Visit: v, begun: true}
+	return istage.Settlement{Stage: s.name, What: istage.Begins, Due: istage.At(time.UnixMilli(v.At)), Text: strconv.FormatInt(v.Number, 10)}, true
+}
+
+// unbegun gives the place back of a visit that has not begun.
+func (t *turn) unbegun() {
+	if t.begins != nil {
+		t.o.giveBack(t.begins.Stage, 1)
+		t.begins = nil
+	}
 }
 
 // visit runs a visit, again while others save its entity meanwhile.
 func (c *chain) visit(v *taken) {
-	t := &turn{c, v, c.o.set.by[v.Stage]}
+	t := &turn{chain: c, v: v, s: c.o.set.by[v.Stage]}
 	if c.unsure { // the next take says what is known of it
 		t.putBack()
 		return
@@ -121,7 +156,9 @@ func (c *chain) visit(v *taken) {
 		return
 	}
 	defer end()
+	defer t.unbegun()
 	for n := 0; t.try(); n++ {
+		t.unbegun()
 		if n == conflictsAtOnce {
 			t.settle(conflict, istage.Settlement{Stage: v.Stage, What: istage.Waits, Due: istage.In(leastWait + rand.N(mostWait-leastWait))})
 			return
@@ -251,13 +288,29 @@ func (t *turn) after(r Result, wanted []istage.Settlement) []istage.Settlement {
 
 // settle commits the end of the visit without a change of the entity.
 func (t *turn) settle(as result, all ...istage.Settlement) {
-	t.end(istage.End{Settle: all}, as)
+	t.end(&istage.End{Settle: all}, as)
 }
 
 // end commits an End of the visit, and notes what it made of the entity and its failures.
-func (t *turn) end(e istage.End, as result) (ended istage.Ended) {
+func (t *turn) end(e *istage.End, as result) (ended istage.Ended) {
 	e.ID, e.Number, e.Version = t.id, t.v.Number, t.now.version
+	begins := t.begins
+	if !e.Begins() {
+		begins = nil
+	} else {
+		t.o.join(t.chain, begins)
+	}
 	ended, ok := t.o.commit(e)
+	switch {
+	case begins == nil:
+	case ended.Outcome == istage.Begun:
+		t.begins = nil
+	default:
+		t.o.leave(t.chain, begins)
+		if ended.Outcome != istage.OK && ended.Outcome != istage.Conflict {
+			t.o.doubt() // it may have begun, and the reply was lost
+		}
+	}
 	switch {
 	case !ok:
 		t.now = entity{}
@@ -275,8 +328,7 @@ func (t *turn) end(e istage.End, as result) (ended istage.Ended) {
 	}
 	t.o.set.counted(t.v.Stage, as)
 	for _, s := range e.Settle {
-		switch t.own[s.Stage] = true; s.What {
-		case istage.Recovers, istage.Ends:
+		if t.own[s.Stage] = true; s.What == istage.Recovers {
 			delete(t.failures, s.Stage)
 		}
 	}

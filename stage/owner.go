@@ -16,11 +16,6 @@ import (
 )
 
 const (
-	takenAtOnce   = 128 // by one script
-	touchesAtOnce = 32  // of one partition
-	mostStages    = takenAtOnce - touchesAtOnce
-	bytesAtOnce   = 4 << 20 // of entities
-
 	// lastWords is how long an owner tries to store what became of visits once the contexts of their
 	// functions have ended.
 	lastWords = 500 * time.Millisecond
@@ -43,7 +38,10 @@ type owner struct {
 
 	mu      sync.Mutex
 	chains  map[string]*chain // by ID
-	blocked map[string]bool   // stages, and the touch, that wait for a place
+	due     map[string]bool   // stages, and the touch, of which visits are known to be due
+	blocked map[string]bool   // those that wait for a place
+	asked   time.Time         // when all were asked
+	cleared time.Time         // when all places were asked for again
 	unknown bool              // something may run that is in no chain
 	running sync.WaitGroup    // chains
 
@@ -66,7 +64,7 @@ func newOwner(ctx context.Context, s *set, own *worker.Ownership) *owner {
 	})
 	return &owner{
 		set: s, own: own, ctx: ctx, calls: calls, partition: n, log: own.Log(),
-		again: make(chan struct{}, 1), chains: map[string]*chain{}, blocked: map[string]bool{},
+		again: make(chan struct{}, 1), chains: map[string]*chain{}, due: map[string]bool{}, blocked: map[string]bool{},
 	}
 }
 
@@ -100,9 +98,9 @@ func (o *owner) run() {
 		retry.Wait(o.ctx, err)
 	}
 	retry.Recovered()
-	for look := false; ; {
+	for {
 		changed := o.own.Changed()
-		next, err := o.take(look)
+		next, err := o.take()
 		switch {
 		case err == nil:
 			retry.Recovered()
@@ -113,11 +111,9 @@ func (o *owner) run() {
 			retry.Wait(o.ctx, err)
 			continue
 		}
-		live, early := o.sleep(next, changed)
-		if !live {
+		if !o.sleep(next, changed) {
 			return
 		}
-		look = !early && next == o.own.Expiry()
 	}
 }
 
@@ -144,126 +140,20 @@ func (o *owner) doubt() {
 }
 
 // sleep waits until there may be something to take, at most for next. It reports whether the ownership
-// lives, and whether something has happened before.
-func (o *owner) sleep(next time.Duration, changed <-chan struct{}) (live, early bool) {
+// lives.
+func (o *owner) sleep(next time.Duration, changed <-chan struct{}) bool {
 	timer := time.NewTimer(next)
 	defer timer.Stop()
 	select {
 	case <-o.own.Ending():
-		return false, true
+		return false
 	case <-o.ctx.Done():
-		return false, true
+		return false
 	case <-changed:
 	case <-o.again:
 	case <-timer.C:
-		return true, false
 	}
-	return true, true
-}
-
-// take takes what is due, until nothing is, and returns how long the owner may sleep: until the next one
-// is due, and no longer than its lease, since a failover may forget that it sleeps. With look, nothing is
-// expected to be due: it asks without reserving places, which others may need, and takes only if it is wrong.
-func (o *owner) take(look bool) (next time.Duration, err error) {
-	for {
-		asks := o.asks(look)
-		if len(asks) == 0 {
-			return o.own.Expiry(), nil
-		}
-		ends := o.ends.Load()
-		t := &istage.Take{Partition: o.partition, Fence: o.own.Fence(), Number: o.own.Number(), Asks: asks, Sleep: true, MaxBytes: bytesAtOnce}
-		o.set.count.takes.Add(1)
-		if !o.within(func() { o.set.owners.Take(o.calls, t) }) {
-			for _, a := range asks {
-				o.giveBack(a.Stage, a.Most)
-			}
-			return 0, o.calls.Err()
-		}
-		taken := map[string]int{}
-		for _, v := range t.Visits {
-			taken[v.Stage]++
-		}
-		for _, a := range asks {
-			o.giveBack(a.Stage, a.Most-taken[a.Stage])
-		}
-		if t.Err != nil {
-			return 0, t.Err
-		}
-		if t.Passed > 0 {
-			if o.passed.Store(true); o.ends.Load() != ends { // it may have been one of them
-				o.wake()
-			}
-		}
-		o.begin(t.Visits)
-		if look && t.Next == 0 {
-			look = false
-			continue
-		}
-		if len(t.Visits) == 0 {
-			o.recount(t.Running)
-			if t.Next < 0 {
-				return o.own.Expiry(), nil
-			}
-			return min(t.Next, o.own.Expiry()), nil
-		}
-	}
-}
-
-// asks reserves places, unless it is for a look, and returns how many visits of each stage may be taken.
-func (o *owner) asks(look bool) (asks []istage.Ask) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	if look { // an owner that was told of a place may not have used it
-		clear(o.blocked)
-	}
-	each := (takenAtOnce - touchesAtOnce) / max(len(o.set.stages), 1)
-	ask := func(stage, gate string, places *places, most int) {
-		if o.blocked[stage] || !o.open(gate) {
-			return
-		}
-		if !look {
-			o.blocked[stage] = true // unless there is a place
-			if most = places.take(most, func() bool { return o.unblock(stage, gate) }); most == 0 {
-				return
-			}
-			delete(o.blocked, stage)
-		} else {
-			most = 0
-		}
-		asks = append(asks, istage.Ask{Stage: stage, Most: most})
-	}
-	ask(istage.Touch, "", &o.set.touches, touchesAtOnce)
-	for _, s := range o.set.stages {
-		ask(s.name, s.name, &s.places, each)
-	}
-	return asks
-}
-
-// open reports whether visits of a stage may begin.
-func (o *owner) open(gate string) bool {
-	end, ok := o.own.Begin(gate)
-	if ok {
-		end()
-	}
-	return ok
-}
-
-// unblock notes that a stage has a place, and reports whether the owner can use it.
-func (o *owner) unblock(stage, gate string) bool {
-	o.mu.Lock()
-	delete(o.blocked, stage)
-	o.mu.Unlock()
-	o.wake()
-	return o.open(gate)
-}
-
-// giveBack gives reserved places back.
-func (o *owner) giveBack(stage string, n int) {
-	if s := o.set.by[stage]; s != nil {
-		s.places.give(n)
-	} else {
-		o.set.touches.give(n)
-	}
+	return true
 }
 
 // begin hands taken visits to the chains of their entities.
@@ -288,24 +178,39 @@ func (o *owner) begin(visits []istage.Visit) {
 	}
 }
 
-// next returns the next visit of a chain. Without any the chain has ended.
-func (o *owner) next(c *chain) (v taken, ok bool) {
+// next returns the next visit of a chain, nil if it has none and ends.
+func (o *owner) next(c *chain) *taken {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	c.runs = nil
 	if len(c.waiting) == 0 {
 		delete(o.chains, c.id)
-		return v, false
+		return nil
 	}
-	v, c.waiting = c.waiting[0], c.waiting[1:]
-	c.runs = &v
-	return v, true
+	c.runs, c.waiting = &c.waiting[0], c.waiting[1:]
+	return c.runs
+}
+
+// join has a visit run in its chain that the End under way begins; leave takes it back.
+func (o *owner) join(c *chain, v *taken) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	c.waiting = append(c.waiting, *v)
+}
+
+func (o *owner) leave(c *chain, v *taken) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	c.waiting = slices.DeleteFunc(c.waiting, func(one taken) bool { return one.Number == v.Number && one.Stage == v.Stage })
 }
 
 // waitingIn returns the stages whose visits wait in a chain.
 func (o *owner) waitingIn(c *chain) map[string]bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
+	if len(c.waiting) == 0 {
+		return nil
+	}
 	has := map[string]bool{}
 	for _, v := range c.waiting {
 		has[v.Stage] = true
@@ -315,17 +220,20 @@ func (o *owner) waitingIn(c *chain) map[string]bool {
 
 // commit commits the end of a visit, again while its outcome is unknown: under one ownership that does no
 // harm. ok is false if the ownership ended before.
-func (o *owner) commit(e istage.End) (ended istage.Ended, ok bool) {
-	retry := outage.New(o.log, "ends of visits", nil)
-	for o.calls.Err() == nil {
-		var ended istage.Ended
-		var err error
-		if !o.within(func() { ended, err = o.set.owners.End(o.calls, o.partition, o.own.Fence(), e) }) {
-			break
-		}
+func (o *owner) commit(e *istage.End) (ended istage.Ended, ok bool) {
+	var retry *outage.Outage
+	for {
+		ended, err := o.set.owners.End(o.calls, o.partition, o.own.Fence(), e)
 		switch {
 		case err == nil:
-			retry.Recovered()
+			if retry != nil {
+				retry.Recovered()
+			}
+			for _, s := range e.Settle {
+				if s.What == istage.Puts && s.Due == istage.In(0) {
+					o.isDue(s.Stage)
+				}
+			}
 			if o.ends.Add(1); e.Puts() || o.passed.Swap(false) {
 				o.wake()
 			}
@@ -333,10 +241,14 @@ func (o *owner) commit(e istage.End) (ended istage.Ended, ok bool) {
 		case errors.Is(err, store.ErrFenced):
 			o.over(err)
 			return ended, false
+		case o.calls.Err() != nil:
+			return ended, false
+		}
+		if retry == nil {
+			retry = outage.New(o.log, "ends of visits", nil)
 		}
 		retry.Wait(o.calls, err)
 	}
-	return ended, false
 }
 
 // within makes a call, and reports false if the time for calls ends before it answers: then nothing of it

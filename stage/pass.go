@@ -24,7 +24,11 @@ func (t *turn) touch(value any) {
 	if f := t.failures[istage.Touch]; f.Reason == istage.ReasonLoop && loops(t.now.passes, t.o.own.Now()) {
 		end.What = istage.Ends // the next time it waits longer
 	}
+	version := t.now.version
 	t.settle(untouched, append([]istage.Settlement{end}, wanted...)...)
+	if t.now.version == version {
+		t.now.value = value
+	}
 }
 
 // wanted asks all stages but one whether they want to visit the entity of that version, 0 for one that is
@@ -45,14 +49,18 @@ func (t *turn) wanted(value any, version int64, but string) (all []istage.Settle
 		if failed {
 			all = append(all, istage.Settlement{Stage: s.name, What: istage.Recovers})
 		}
-		all = append(all, istage.Settlement{Stage: s.name, What: istage.Puts, Due: istage.In(0)})
+		put, begins := t.beginning(s)
+		if !begins {
+			put = istage.Settlement{Stage: s.name, What: istage.Puts, Due: istage.In(0)}
+		}
+		all = append(all, put)
 	}
 	return all
 }
 
 // change stores or deletes what the Func has made, and reports whether to begin anew.
 func (t *turn) change(r Result, made any) (again bool) {
-	e := istage.End{Mode: r.mode, Passes: t.now.passes}
+	e := &istage.End{Mode: r.mode, Passes: t.now.passes}
 	if r.mode == istage.Remove {
 		return t.store(e, deleted, made, []istage.Settlement{t.ended()})
 	}
@@ -76,11 +84,15 @@ func (t *turn) change(r Result, made any) (again bool) {
 	} else {
 		wanted = t.wanted(stored, 0, but)
 	}
-	return t.store(e, updated, made, t.after(r, wanted))
+	again = t.store(e, updated, made, t.after(r, wanted))
+	if t.now.payload == e.Payload && t.o.set.external == nil {
+		t.now.value = stored
+	}
+	return again
 }
 
 // store ends the visit together with the change of its entity; in an external set, right behind that.
-func (t *turn) store(e istage.End, as result, made any, settle []istage.Settlement) (again bool) {
+func (t *turn) store(e *istage.End, as result, made any, settle []istage.Settlement) (again bool) {
 	e.Settle = settle
 	if x := t.o.set.external; x != nil {
 		if !t.o.own.Live() {
@@ -94,7 +106,7 @@ func (t *turn) store(e istage.End, as result, made any, settle []istage.Settleme
 			t.now = entity{}
 			return true
 		case errors.Is(err, ErrNotFound):
-			e.Mode, as = istage.Forget, gone
+			e.Mode, e.Settle, as = istage.Forget, settle[:1], gone
 		case err != nil && t.o.ctx.Err() != nil: // the ownership has ended, and the store was told so
 			t.putBack()
 			return false

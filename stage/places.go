@@ -7,19 +7,34 @@ import "sync"
 type places struct {
 	mu      sync.Mutex
 	free    int
+	batch   int           // what is taken at once, at the least, where so many are asked for
 	waiting []func() bool // see take, in the order in which they came
 }
 
-// take takes up to most places. Where there is none, told is called later, once, when there may be one;
+// take takes up to most places. Where there are none, told is called later, once, when there may be some;
 // it reports whether its owner lives, and must not block.
 func (p *places) take(most int, told func() bool) int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	n := min(most, p.free)
+	if n < min(most, p.batch) {
+		n = 0
+	}
 	if p.free -= n; n == 0 {
 		p.waiting = append(p.waiting, told)
 	}
 	return n
+}
+
+// one takes a place if there is one that nobody waits for.
+func (p *places) one() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.free == 0 || len(p.waiting) > 0 {
+		return false
+	}
+	p.free--
+	return true
 }
 
 // give gives places back.
@@ -29,6 +44,7 @@ func (p *places) give(n int) {
 	}
 	p.mu.Lock()
 	p.free += n
+	n = p.free / max(p.batch, 1)
 	p.mu.Unlock()
 	for n > 0 {
 		p.mu.Lock()

@@ -112,7 +112,7 @@ func (o *owner) recount(running int64) {
 }
 
 // waitAgain is the End of a visit that waits again as if it had not begun.
-func waitAgain(v *istage.Visit) istage.End {
+func waitAgain(v *istage.Visit) *istage.End {
 	due := istage.At(time.UnixMilli(v.At))
-	return istage.End{ID: v.ID, Number: v.Number, Settle: []istage.Settlement{{Stage: v.Stage, What: istage.Waits, Due: due}}}
+	return &istage.End{ID: v.ID, Number: v.Number, Settle: []istage.Settlement{{Stage: v.Stage, What: istage.Waits, Due: due}}}
 }

@@ -174,6 +174,7 @@ func (s *Set[T]) process(ctx context.Context, events *runnel.Events[T]) error {
 		o.run()
 	}()
 	for range events.Raw() {
+		o.isDue(istage.Touch)
 		o.wake()
 	}
 	<-done
@@ -227,7 +228,7 @@ func (s *set) begin() error {
 			one.places.free = defaultConcurrency
 		}
 	}
-	s.touches.free = touchesOfAll
+	s.touches.free, s.touches.batch = touchesOfAll, touchesAtOnce
 	calls := istage.New(client, s.name, s.external != nil, s.names()...)
 	s.owners, s.calls = istage.NewOwners(calls), calls
 	return nil

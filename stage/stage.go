@@ -76,7 +76,7 @@ func (s *stage) wants(value any) (wants bool, err error) {
 // errGoexit is the error of a Func that called runtime.Goexit.
 var errGoexit = errors.New("the function ended its goroutine (runtime.Goexit)")
 
-// call calls the Func, and returns what it made of the entity.
+// call calls the Func, and returns what it made of the entity, unless the Func ends the goroutine.
 func (s *stage) call(ctx context.Context, value any) (r Result, made any, err error) {
 	var late error
 	if s.limit > 0 {
@@ -85,14 +85,10 @@ func (s *stage) call(ctx context.Context, value any) (r Result, made any, err er
 		ctx, cancel = context.WithTimeoutCause(ctx, s.limit, late)
 		defer cancel()
 	}
-	done := make(chan struct{})
-	go func() { // a goroutine of its own, which Goexit may end
-		defer close(done)
+	func() {
 		defer recoverInto(&err)
-		err = errGoexit
 		r, made, err = s.do(ctx, value)
 	}()
-	<-done
 	if err != nil && late != nil && context.Cause(ctx) == late {
 		err = fmt.Errorf("%w: %w", late, err)
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -211,6 +212,8 @@ func TestErrorsSayWhatBecomesOfAVisit(t *testing.T) {
 				return stage.Untouched, runnel.Drop(bad)
 			case "panics":
 				panic(bad)
+			case "exits":
+				runtime.Goexit()
 			case "id":
 				e.ID = "another"
 			}
@@ -224,13 +227,14 @@ func TestErrorsSayWhatBecomesOfAVisit(t *testing.T) {
 			{"drop", "say drop 1 at 40s"},
 			{"panics", "say panics 1 at 1m0s", "say panics 2 at 1m1s"},
 			{"id", "say id 1 at 1m20s", "say id 2 at 1m21s"},
+			{"exits", "say exits 1 at 1m40s", "say exits 2 at 1m41s"},
 		} {
 			r.put(item{ID: want[0]})
 			r.c.Sleep(20 * time.Second)
 			r.wants(want[1:]...)
 		}
 		failed := r.c.Redis()
-		for _, want := range []string{"the ID of the value is", "panic", "bad"} {
+		for _, want := range []string{"the ID of the value is", "panic", "bad", "runtime.Goexit"} {
 			found := false
 			for n := range 3 {
 				for _, text := range failed.HGetAll(r.c.Context(), fmt.Sprintf("__visitfail:shop.items.%d", n)).Val() {

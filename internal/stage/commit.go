@@ -29,7 +29,7 @@ const (
 	Dies     What = 'd' // it died with Text, at Due
 	Recovers What = 'c' // it ends well after failures
 	Puts     What = 'p' // it waits for Due, whether there was one or not
-	Begins   What = 'b' // it begins to run, with the time Due and the number Text, whether it waited or not
+	Begins   What = 'b' // it begins to run, with the time Due and the number Text, whether it waited or not; as Puts if it runs already
 )
 
 // A Settlement is what becomes of one visit.
@@ -55,11 +55,17 @@ func (e *End) Puts() bool {
 	return slices.ContainsFunc(e.Settle, func(s Settlement) bool { return s.What == Waits || s.What == Fails || s.What == Puts })
 }
 
+// Begins reports whether the End begins a visit.
+func (e *End) Begins() bool {
+	return slices.ContainsFunc(e.Settle, func(s Settlement) bool { return s.What == Begins })
+}
+
 // An Outcome is what became of an End.
 type Outcome string
 
 const (
 	OK       Outcome = "ok"
+	Begun    Outcome = "begun"    // OK, and what Begins runs
 	Gone     Outcome = "gone"     // the visit does not run, or the entity is not there
 	Conflict Outcome = "conflict" // another version is stored; the visit runs on
 )
@@ -94,7 +100,7 @@ func (s *Set) Commit(ctx context.Context, commits ...*Commit) {
 func (s *Set) commitCall(c *Commit) *store.ScriptCall {
 	n, numbers := c.Partition, map[string]int{}
 	call := &store.ScriptCall{
-		Script: commitScript, Args: []any{c.Fence},
+		Script: commitScript, Args: append(make([]any, 0, 1+17*len(c.Ends)), c.Fence), // of two visits each
 		Keys: []string{s.place(n).Own, s.key("visitrun", n, ""), s.key("visitfail", n, ""), s.key("ent", n, ""), s.key("entseq", n, "")},
 	}
 	number := func(key string) int {

@@ -88,7 +88,7 @@ func TestModel(t *testing.T) {
 // lacks returns something that the game must have seen and has not.
 func (g *game) lacks() string {
 	g.counted["kept"] = g.m.kept
-	for _, what := range []string{"save refused", "take fenced", "commit fenced", "ok", "gone", "conflict", "taken", "crash", "woken", "deleted", "kept", "forgotten", MendNow, MendDrop, MendRetry, MendBury} {
+	for _, what := range []string{"save refused", "take fenced", "commit fenced", "ok", "begun", "gone", "conflict", "begun or put", "taken", "crash", "woken", "deleted", "kept", "forgotten", MendNow, MendDrop, MendRetry, MendBury} {
 		if g.counted[what] == 0 {
 			return what
 		}
@@ -249,9 +249,9 @@ func (g *game) forget() (what, got, want string) {
 
 func (g *game) take() (what, got, want string) {
 	g.number++
-	asks, by, most := []Ask{}, g.sometimes(6), g.rand.IntN(4)
+	asks, by := []Ask{}, g.sometimes(6)
 	for _, stage := range append([]string{Touch}, g.m.stages...) {
-		asks = append(asks, Ask{stage, most})
+		asks = append(asks, Ask{stage, g.rand.IntN(4)})
 	}
 	sleep := g.rand.IntN(2) == 0
 	if !sleep && g.rand.IntN(2) == 0 {
@@ -274,7 +274,11 @@ func (g *game) take() (what, got, want string) {
 		g.held = append(g.held, v)
 	}
 	g.counted["taken"] += len(t.Visits)
-	return fmt.Sprintf("take %+v, sleep %v", asks, sleep), fmt.Sprintf("%v %d %d %d %q", t.Next, t.Dropped, t.Running, t.Passed, t.Visits), fmt.Sprintf("%v %d %d %d %q", wants.Next, wants.Dropped, wants.Running, wants.Passed, wants.Visits)
+	return fmt.Sprintf("take %+v, sleep %v", asks, sleep), t.reply(), wants.reply()
+}
+
+func (t *Take) reply() string {
+	return fmt.Sprintf("%v %d %d %d %v %q", t.Next, t.Dropped, t.Running, t.Passed, t.More, t.Visits)
 }
 
 func (g *game) commit(at int64, step int) (what, got, want string) {
@@ -299,7 +303,7 @@ func (g *game) commit(at int64, step int) (what, got, want string) {
 		o := g.m.commit(e)
 		g.counted[string(o.Outcome)]++
 		wants = append(wants, o)
-		if o.Outcome == OK {
+		if o.Outcome == Begun {
 			g.begun(e, o.Version)
 		}
 	}
@@ -330,11 +334,14 @@ func (g *game) end(v Visit, at int64, step int) End {
 	due := Due(fmt.Sprint(at))
 	e.Settle = []Settlement{{v.Stage, what, due, fmt.Sprint("failed in ", step)}}
 	other := g.m.stages[g.rand.IntN(len(g.m.stages))]
-	if _, runs := g.m.run[field(other, v.ID)]; e.Mode != Remove && e.Mode != Forget && other != v.Stage {
+	if e.Mode != Remove && e.Mode != Forget && other != v.Stage {
 		switch n := g.rand.IntN(4); {
 		case n == 0:
 			e.Settle = append(e.Settle, Settlement{other, Puts, due, ""})
-		case n == 1 && !runs:
+		case n == 1:
+			if _, runs := g.m.run[field(other, v.ID)]; runs {
+				g.counted["begun or put"]++
+			}
 			g.number++
 			e.Settle = append(e.Settle, Settlement{other, Begins, "4", fmt.Sprint(g.number)})
 		}

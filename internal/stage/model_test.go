@@ -68,23 +68,30 @@ func (m *model) take(now int64, t *Take) {
 		n := 0
 		for _, id := range m.order(ask.Stage) {
 			at := m.queue[ask.Stage][id]
+			if at > now {
+				if next < 0 || at < next {
+					next = at
+				}
+				break
+			}
 			if _, runs := m.run[field(ask.Stage, id)]; runs {
 				t.Passed++
 				continue
 			}
-			if at > now || n == ask.Most {
-				if at = max(at, now); next < 0 || at < next {
-					next = at
-				}
+			if n == ask.Most {
+				t.More = append(t.More, ask.Stage)
 				break
 			}
 			n++
 			m.begin(t, ask.Stage, id, at, seen)
 		}
 	}
+	if len(t.More) > 0 {
+		next = now
+	}
 	if t.Sleep {
 		m.sleeps = 0
-		if len(t.Visits) == 0 && next != now {
+		if len(t.Visits) == 0 && len(t.More) == 0 {
 			m.sleeps = cmp.Or(max(next, 0), never)
 		}
 	}
@@ -143,8 +150,11 @@ func (m *model) commit(e End) Ended {
 		version = m.version
 		m.ent[e.ID] = Entity{version, e.Passes, e.Payload}
 	}
+	outcome := OK
 	for _, v := range e.Settle {
-		m.settle(e.ID, v)
+		if m.settle(e.ID, v) {
+			outcome = Begun
+		}
 	}
 	if e.Mode == Remove || e.Mode == Forget {
 		for s := range m.queue {
@@ -155,12 +165,16 @@ func (m *model) commit(e End) Ended {
 			delete(m.dead[s], e.ID)
 		}
 	}
-	return Ended{OK, version, Entity{}}
+	return Ended{outcome, version, Entity{}}
 }
 
-func (m *model) settle(id string, v Settlement) {
+// settle reports whether the visit begins.
+func (m *model) settle(id string, v Settlement) (begins bool) {
 	at, _ := strconv.ParseInt(string(v.Due), 10, 64)
 	name := field(v.Stage, id)
+	if _, runs := m.run[name]; v.What == Begins && runs {
+		v.What = Puts
+	}
 	if old, there := m.queue[v.Stage][id]; there && old < at && (v.What == Waits || v.What == Fails || v.What == Puts) {
 		m.kept++
 	}
@@ -169,10 +183,10 @@ func (m *model) settle(id string, v Settlement) {
 		number, _ := strconv.ParseInt(v.Text, 10, 64)
 		delete(m.queue[v.Stage], id)
 		m.run[name] = Visit{At: at, Number: number}
-		return
+		return true
 	case Puts:
 		m.put(v.Stage, id, at)
-		return
+		return false
 	}
 	delete(m.run, name)
 	switch v.What {
@@ -188,6 +202,7 @@ func (m *model) settle(id string, v Settlement) {
 		delete(m.fail, name)
 		delete(m.dead[v.Stage], id)
 	}
+	return false
 }
 
 // mend reports whether a failed visit is changed so; the caller puts it.

@@ -57,7 +57,7 @@ type Set struct {
 	external bool // the entities are elsewhere
 
 	keys   sync.Map // keyOf → string: each call names some
-	places sync.Map // partition → store.Partition
+	places sync.Map // partition → *store.Partition
 }
 
 type keyOf struct {
@@ -93,13 +93,13 @@ func (s *Set) queue(n int, stage string) string {
 
 func (s *Set) dead(n int, stage string) string { return s.key("visitdead", n, stage) }
 
-func (s *Set) place(n int) store.Partition {
+func (s *Set) place(n int) *store.Partition {
 	if p, ok := s.places.Load(n); ok {
-		return p.(store.Partition)
+		return p.(*store.Partition)
 	}
 	p := s.client.Partition(s.name, Processor, n)
-	s.places.Store(n, p)
-	return p
+	s.places.Store(n, &p)
+	return &p
 }
 
 // all are the keys of a partition as delete.lua and look.lua want them.

@@ -4,24 +4,38 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"runtime"
 	"slices"
+	"sync"
 
-	"github.com/runnel-go/runnel/internal/groupcommit"
-	"github.com/runnel-go/runnel/internal/redisconn"
 	"github.com/runnel-go/runnel/internal/store"
 )
 
-// endsPerCommit is how many entities one script ends.
-const endsPerCommit = 128
+const (
+	// endsPerCommit is how many entities one script ends.
+	endsPerCommit = 128
 
-// bytesPerTrip bounds what the owners' calls of one round trip carry, if there are several.
-const bytesPerTrip = 1 << 20
+	// tripsAtOnce, callsPerTrip and bytesPerTrip bound the round trips to one node, and what owners' calls
+	// of one carry, if there are several.
+	tripsAtOnce  = 3
+	callsPerTrip = 16 * endsPerCommit
+	bytesPerTrip = 1 << 20
+)
 
 // An Owners makes the calls of the owners of many partitions: those that come at the same time share
-// round trips, and of each partition scripts. Its methods block, and may be called concurrently.
+// round trips, and of each partition scripts. Its methods block until the answer is there or ctx ends, and
+// may be called concurrently.
 type Owners struct {
-	set   *Set
-	calls redisconn.PerNode[*ownerCall, error]
+	set *Set
+
+	mu    sync.Mutex
+	nodes map[string]*trips
+}
+
+// The trips to one node. They are made in goroutines of their own, so that a caller may leave.
+type trips struct {
+	queue []*ownerCall
+	under int // way
 }
 
 // An ownerCall is a Take, or an End with what became of it.
@@ -29,61 +43,101 @@ type ownerCall struct {
 	take      *Take
 	partition int
 	fence     string
-	end       End
+	end       *End
 	ended     Ended
 	err       error
+	done      chan struct{} // closed behind the trip
+}
+
+func (c *ownerCall) bytes() int {
+	if c.end == nil {
+		return 0
+	}
+	return len(c.end.Payload)
 }
 
 // NewOwners returns the calls of the owners of a set.
-func NewOwners(s *Set) *Owners {
-	o := &Owners{set: s}
-	o.calls.Open = func() *groupcommit.Group[*ownerCall, error] {
-		return &groupcommit.Group[*ownerCall, error]{
-			Send:   o.send,
-			Unsent: func(err error) error { return err },
-			Weigh: func(calls []*ownerCall) (l groupcommit.Load, alone bool) {
-				for _, c := range calls {
-					l.Items++
-					l.Bytes += len(c.end.Payload)
-				}
-				return l, false
-			},
-			Limit: groupcommit.Load{Items: 16 * endsPerCommit, Bytes: bytesPerTrip},
-		}
-	}
-	return o
-}
+func NewOwners(s *Set) *Owners { return &Owners{set: s, nodes: map[string]*trips{}} }
 
-// Take is Set.Take of one partition.
-func (o *Owners) Take(ctx context.Context, t *Take) {
-	o.do(ctx, &ownerCall{take: t, partition: t.Partition})
+// Take is Set.Take of one partition. If ctx ends before, t must not be used.
+func (o *Owners) Take(ctx context.Context, t *Take) error {
+	return o.do(ctx, &ownerCall{take: t, partition: t.Partition})
 }
 
 // End commits the End of one visit; see Commit. After an error nothing is known of its outcome, unless
 // that is store.ErrFenced.
-func (o *Owners) End(ctx context.Context, partition int, fence string, e End) (Ended, error) {
+func (o *Owners) End(ctx context.Context, partition int, fence string, e *End) (Ended, error) {
 	c := &ownerCall{partition: partition, fence: fence, end: e}
-	o.do(ctx, c)
-	return c.ended, c.err
+	if err := o.do(ctx, c); err != nil {
+		return Ended{}, err
+	}
+	return c.ended, nil
 }
 
-func (o *Owners) do(ctx context.Context, c *ownerCall) {
-	own := func(c *ownerCall) string { return o.set.place(c.partition).Own }
-	unsent, err := o.calls.Do(ctx, o.set.client.Conn, []*ownerCall{c}, own)
-	if err == nil {
-		err = unsent[0]
+func (o *Owners) do(ctx context.Context, c *ownerCall) error {
+	node := o.set.client.NodeOf(o.set.place(c.partition).Own)
+	c.done = make(chan struct{})
+	o.mu.Lock()
+	t := o.nodes[node]
+	if t == nil {
+		t = &trips{}
+		o.nodes[node] = t
 	}
-	switch {
-	case err == nil:
-	case c.take != nil:
-		c.take.Err = err
-	default:
-		c.err = err
+	t.queue = append(t.queue, c)
+	if t.under < tripsAtOnce {
+		t.under++
+		go o.travel(t)
 	}
+	o.mu.Unlock()
+	select {
+	case <-c.done:
+		return c.err
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// travel makes trips until nobody waits for one.
+func (o *Owners) travel(t *trips) {
+	for {
+		calls := o.next(t)
+		if len(calls) == 0 {
+			return
+		}
+		o.send(context.Background(), calls)
+		for _, c := range calls {
+			close(c.done)
+		}
+	}
+}
+
+// next returns the calls of the next trip. Without any the trips are over.
+func (o *Owners) next(t *trips) []*ownerCall {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	// Callers whose trip just ended may be about to call again. Without any, there is no pause.
+	for n := -1; n < len(t.queue); {
+		n = len(t.queue)
+		o.mu.Unlock()
+		runtime.Gosched()
+		o.mu.Lock()
+	}
+	n, bytes := 0, 0
+	for n < min(len(t.queue), callsPerTrip) {
+		if bytes += t.queue[n].bytes(); n > 0 && bytes > bytesPerTrip {
+			break
+		}
+		n++
+	}
+	calls := slices.Clone(t.queue[:n])
+	if t.queue = slices.Delete(t.queue, 0, n); n == 0 {
+		t.under--
+	}
+	return calls
 }
 
 // send makes the calls of one round trip; each keeps its own error.
-func (o *Owners) send(ctx context.Context, calls []*ownerCall) []error {
+func (o *Owners) send(ctx context.Context, calls []*ownerCall) {
 	ends := slices.DeleteFunc(slices.Clone(calls), func(c *ownerCall) bool { return c.take != nil })
 	slices.SortStableFunc(ends, func(a, b *ownerCall) int {
 		return cmp.Or(cmp.Compare(a.partition, b.partition), cmp.Compare(a.fence, b.fence))
@@ -97,7 +151,7 @@ func (o *Owners) send(ctx context.Context, calls []*ownerCall) []error {
 		}
 		some, commit := ends[:n], &Commit{Partition: ends[0].partition, Fence: ends[0].fence}
 		for _, c := range some {
-			commit.Ends = append(commit.Ends, c.end)
+			commit.Ends = append(commit.Ends, *c.end)
 		}
 		scripts = append(scripts, o.set.commitCall(commit))
 		reads = append(reads, func(texts []string, err error) {
@@ -116,9 +170,8 @@ func (o *Owners) send(ctx context.Context, calls []*ownerCall) []error {
 	for _, c := range calls {
 		if c.take != nil {
 			scripts = append(scripts, o.set.takeCall(c.take))
-			reads = append(reads, func(texts []string, err error) { c.take.Err = c.take.read(texts, err) })
+			reads = append(reads, func(texts []string, err error) { c.err = c.take.read(texts, err) })
 		}
 	}
 	o.set.run(ctx, scripts, func(i int, texts []string, err error) { reads[i](texts, err) })
-	return make([]error, len(calls))
 }

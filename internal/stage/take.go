@@ -31,6 +31,7 @@ type Take struct {
 	Dropped int64         // visits of entities that are not there
 	Running int64         // visits that ran before
 	Passed  int64         // visits that were put again while they run; more may follow behind others that are due
+	More    []string      // stages of which more are due
 	Visits  []Visit
 	Err     error
 }
@@ -77,7 +78,7 @@ func (t *Take) read(texts []string, err error) error {
 	if err != nil {
 		return err
 	}
-	if len(texts) < 4 || len(texts)%5 != 4 {
+	if len(texts)%5 != 0 || len(texts) == 0 {
 		return fmt.Errorf("unexpected reply of %d texts", len(texts))
 	}
 	var next int64
@@ -86,8 +87,8 @@ func (t *Take) read(texts []string, err error) error {
 			return err
 		}
 	}
-	t.Next = time.Duration(next) * time.Millisecond
-	for one := texts[4:]; len(one) > 0 && err == nil; one = one[5:] {
+	t.Next, t.More = time.Duration(next)*time.Millisecond, strings.Fields(texts[4])
+	for one := texts[5:]; len(one) > 0 && err == nil; one = one[5:] {
 		v := Visit{Stage: one[0], ID: one[1], Number: t.Number, Failures: one[3]}
 		if v.At, err = strconv.ParseInt(one[2], 10, 64); err == nil {
 			v.Entity, err = entityOf(one[4])

@@ -74,12 +74,15 @@ func (o *Ownership) Begin(gate string) (end func(), ok bool) {
 	if !o.p.calls.begin(c, &o.p.held) {
 		return nil, false
 	}
-	return sync.OnceFunc(func() {
+	return func() {
 		if o.p.calls.end(c, &o.p.held) {
 			o.p.changed()
 		}
-	}), true
+	}, true
 }
+
+// Open reports whether Begin would do.
+func (o *Ownership) Open(gate string) bool { return o.Live() && !o.p.calls.heldBack(gate, &o.p.held) }
 
 // Changed returns a channel that is closed when a gate has opened or closed since this call.
 func (o *Ownership) Changed() <-chan struct{} { return o.p.calls.changed() }

@@ -104,12 +104,21 @@ func (c *calls) begin(one *call, processor *atomic.Bool) bool {
 	return true
 }
 
-// end reports whether the call was held back meanwhile.
+// end reports whether the call, which ends for the first time, was held back meanwhile.
 func (c *calls) end(one *call, processor *atomic.Bool) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	if !c.run[one] {
+		return false
+	}
 	delete(c.run, one)
 	return c.closed(one.gate, processor)
+}
+
+func (c *calls) heldBack(gate string, processor *atomic.Bool) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.closed(gate, processor)
 }
 
 func (c *calls) changed() <-chan struct{} {

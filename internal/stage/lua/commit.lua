@@ -14,25 +14,33 @@
 --           d  it died with the text at the time, into the dead of the key
 --           c  it ends well after failures; the key is the dead, none of a touch
 --           p  it waits for the time, whether there was one or not
---           b  it begins to run, with the time, whether it waited or not; the text is the number of this call
+--           b  it begins to run, with the time, whether it waited or not, and the text as the number of this
+--              call; if it runs already it waits for the time, as p
 --           z  it waits no more, nor is dead, whichever the key is: the entity is deleted
--- Returns for each entity: ok, gone (its first visit does not run, or the entity is not there), conflict
---         (it has another version); its version; what is stored, of a conflict
+-- Returns for each entity: ok, begun (ok, and b has begun a visit), gone (its first visit does not run, or
+--         the entity is not there), conflict (it has another version); its version; what is stored, of a
+--         conflict
 -- Errors  FENCED
 local fenced = fence(KEYS[1], ARGV[1])
 if fenced then return fenced end
 even_if_full(KEYS[1])
 local runs, failures, entities = KEYS[2], KEYS[3], KEYS[4]
 
--- Settles the visit whose five arguments begin at ARGV[at].
+-- Settles the visit whose five arguments begin at ARGV[at]. Returns whether it begins.
 local function settle(id, at)
 	local field, what, key, time, text = ARGV[at] .. ' ' .. id, ARGV[at + 1], KEYS[tonumber(ARGV[at + 2])], ARGV[at + 3], ARGV[at + 4]
-	if what == 'b' or what == 'z' then
+	if what == 'b' then
+		if redis.call('HSETNX', runs, field, moment(time) .. ' ' .. text) == 1 then
+			redis.call('ZREM', key, id)
+			return true
+		end
+		what = 'p'
+	end
+	if what == 'z' then
 		redis.call('ZREM', key, id)
 	elseif what ~= 'p' then
 		redis.call('HDEL', runs, field)
 	end
-	if what == 'b' then redis.call('HSET', runs, field, moment(time) .. ' ' .. text) end
 	if what == 'n' or what == 'f' or what == 'p' then redis.call('ZADD', key, 'LT', moment(time), id) end
 	if what == 'f' or what == 'd' then redis.call('HSET', failures, field, text) end
 	if what == 'd' then redis.call('ZADD', key, moment(time), id) end
@@ -64,7 +72,9 @@ while i <= #ARGV do
 		end
 	end
 	if outcome == 'ok' then
-		for at = first, behind - 1, 5 do settle(id, at) end
+		for at = first, behind - 1, 5 do
+			if settle(id, at) then outcome = 'begun' end
+		end
 	end
 	out[#out + 1], out[#out + 2], out[#out + 3] = outcome, version, outcome == 'conflict' and stored or ''
 	i = behind

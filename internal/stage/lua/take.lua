@@ -9,7 +9,8 @@
 --         the runs of a call by it   6 number of stages with '!', then their names
 --         then for each queue: its stage, how many at most
 -- Returns ms until the next one of these is due, 0: more are due, -1: none waits; how many were dropped;
---         how many ran before; how many were passed over since they run, 0 or more;
+--         how many ran before; how many were passed over since they run, 0 or more; the stages of which
+--         more are due, each behind a space;
 --         then for each visit: stage, ID, its time, what is known of the entity's failures,
 --         '\n<stage> <failure>' for each, the entity as it is stored or '' if an earlier visit of
 --         the reply has it
@@ -20,7 +21,7 @@ even_if_full(KEYS[1]) -- what is begun takes about what it leaves
 local runs, failures, entities, stored = KEYS[2], KEYS[3], KEYS[4], ARGV[2] == '1'
 local stages, bytes, now = tonumber(ARGV[6]), tonumber(ARGV[4]), time_now()
 local running, failed = redis.call('HLEN', runs), redis.call('HLEN', failures) > 0
-local out, seen, dropped, passed, next_at = { -1, 0, running, 0 }, {}, 0, 0, nil
+local out, seen, dropped, passed, more, next_at = { -1, 0, running, 0, '' }, {}, 0, 0, '', nil
 
 local function fields_of(stage, ids)
 	local fields = {}
@@ -31,27 +32,31 @@ end
 -- The IDs to begin of a queue, with their times and what is stored of them: read one by one, since a few
 -- may be as large as is allowed.
 local function begin(queue, stage, most)
-	-- One more tells when the next is due, and as many as run may have to be passed over.
-	local found = redis.call('ZRANGE', queue, 0, most + running, 'WITHSCORES')
-	local all, ids, times, values = {}, {}, {}, {}
-	for i = 1, #found, 2 do all[#all + 1] = found[i] end
-	local marks = running > 0 and #all > 0 and redis.call('HMGET', runs, unpack(fields_of(stage, all)))
-	for i, id in ipairs(all) do
-		local at = time_number(found[2 * i])
-		if marks and marks[i] then
-			passed = passed + 1
-		else
-			if at > now or #ids == most or bytes <= 0 then
-				at = math.max(at, now)
-				if not next_at or at < next_at then next_at = at end
-				break
+	local ids, times, values, from, to = {}, {}, {}, 0, most -- one more tells when the next is due
+	while true do
+		local found, due, marks = redis.call('ZRANGE', queue, from, to, 'WITHSCORES'), {}, nil
+		local n = #found / 2
+		while #due < n and time_number(found[2 * #due + 2]) <= now do due[#due + 1] = found[2 * #due + 1] end
+		if running > 0 and #due > 0 then marks = redis.call('HMGET', runs, unpack(fields_of(stage, due))) end
+		for i, id in ipairs(due) do
+			if marks and marks[i] then
+				passed = passed + 1
+			elseif #ids == most or bytes <= 0 then
+				more = more .. ' ' .. stage
+				return ids, times, values
+			else
+				local value = stored and redis.call('HGET', entities, id)
+				if value then bytes = bytes - #value end
+				ids[#ids + 1], times[#times + 1], values[#values + 1] = id, time_text(time_number(found[2 * i])), value
 			end
-			local value = stored and redis.call('HGET', entities, id)
-			if value then bytes = bytes - #value end
-			ids[#ids + 1], times[#times + 1], values[#values + 1] = id, time_text(at), value
 		end
+		if #due < n then
+			local at = time_number(found[2 * #due + 2])
+			if not next_at or at < next_at then next_at = at end
+		end
+		if #due < n or n <= to - from then return ids, times, values end
+		from, to = to + 1, to + running -- no more than those can have been passed over
 	end
-	return ids, times, values
 end
 
 -- What is known of the failures of an entity.
@@ -86,12 +91,13 @@ for k = 5, #KEYS do
 		if #begun > 0 then redis.call('HSET', runs, unpack(begun)) end
 	end
 end
+if more ~= '' then next_at = now end
 if next_at then out[1] = next_at - now end
-out[2], out[4] = dropped, passed
+out[2], out[4], out[5] = dropped, passed, more
 if ARGV[3] == '1' then
 	-- The owner is awake from that time on anyway, so nothing later wakes it.
 	local sleeps = '0'
-	if #out == 4 and next_at ~= now then sleeps = next_at and time_text(next_at) or '9007199254740991' end
+	if #out == 5 and more == '' then sleeps = next_at and time_text(next_at) or '9007199254740991' end
 	redis.call('HSET', KEYS[1], 'sleeps', sleeps)
 end
 return out

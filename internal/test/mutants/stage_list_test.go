@@ -39,11 +39,19 @@ var stageMutants = map[string][]mutant{
 		},
 		{
 			"what runs is not taken", stageTakeLua,
-			"if marks and marks[i] then", "if false then", scriptsOfStages,
+			"if marks and marks[i] then", "if marks == 1 then", scriptsOfStages,
 		},
 		{
 			"owners sleep only if nothing was taken", stageTakeLua,
-			"if #out == 4 and next_at ~= now then", "if next_at ~= now then", scriptsOfStages,
+			"if #out == 5 and more == '' then", "if more == '' then", scriptsOfStages,
+		},
+		{
+			"owners sleep only if nothing is due", stageTakeLua,
+			"if #out == 5 and more == '' then", "if #out == 5 then", scriptsOfStages,
+		},
+		{
+			"what runs is not begun once more", stageCommitLua,
+			"moment(time) .. ' ' .. text) == 1 then", "moment(time) .. ' ' .. text) < 2 then", scriptsOfStages,
 		},
 		{
 			"a save touches", stageSaveLua,
