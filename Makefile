@@ -80,7 +80,7 @@ SEQUENTIAL := internal/test/security examples/basic examples/fanout examples/out
 RACED       = $$($(GO) list ./... | grep -v $(patsubst %,-e '/%$$',$(SEQUENTIAL) $(OTHERS:./%=%) $(SUITES:./%=%) $(ALONE:./%=%)))
 
 # Single tests of raced packages that stay out of the race detector: see tier.Sequential.
-UNRACED := TestAPageTakesLittleMemory|TestManyExecutorsSettleWithinFiveSeconds|TestManyWorkersCostLittle|TestNewAppRuns|TestWorkerOfAPackage|TestKilledProcessesReachTheFixpoint|TestStoppedProcessesChangeNothing
+UNRACED := TestAPageTakesLittleMemory|TestManyExecutorsSettleWithinFiveSeconds|TestManyWorkersCostLittle|TestNewAppRuns|TestWorkerOfAPackage|TestKilledProcessesReachTheFixpoint|TestStoppedProcessesChangeNothing|TestWorkersComeAndGoOverManyEntities
 
 # A quarter of a simulation's time is the collection of garbage.
 SIM := GOGC=400 $(GO)

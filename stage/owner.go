@@ -38,12 +38,14 @@ type owner struct {
 
 	mu      sync.Mutex
 	chains  map[string]*chain // by ID
-	due     map[string]bool   // stages, and the touch, of which visits are known to be due
-	blocked map[string]bool   // those that wait for a place
-	asked   time.Time         // when all were asked
-	cleared time.Time         // when all places were asked for again
-	unknown bool              // something may run that is in no chain
-	running sync.WaitGroup    // chains
+	ended   map[string]*chain // since the take under way was sent, which may bring less than they know
+	taking  bool
+	due     map[string]bool // stages, and the touch, of which visits are known to be due
+	blocked map[string]bool // those that wait for a place
+	asked   time.Time       // when all were asked
+	cleared time.Time       // when all places were asked for again
+	unknown bool            // something may run that is in no chain
+	running sync.WaitGroup  // chains
 
 	// What is put while it runs is passed over by takes: they are repeated when something has ended.
 	passed atomic.Bool
@@ -64,7 +66,7 @@ func newOwner(ctx context.Context, s *set, own *worker.Ownership) *owner {
 	})
 	return &owner{
 		set: s, own: own, ctx: ctx, calls: calls, partition: n, log: own.Log(),
-		again: make(chan struct{}, 1), chains: map[string]*chain{}, due: map[string]bool{}, blocked: map[string]bool{},
+		again: make(chan struct{}, 1), chains: map[string]*chain{}, ended: map[string]*chain{}, due: map[string]bool{}, blocked: map[string]bool{},
 	}
 }
 
@@ -162,7 +164,7 @@ func (o *owner) begin(visits []istage.Visit) {
 	for i, v := range visits {
 		all[i].Visit = v
 	}
-	if o.set.external != nil {
+	if o.set.external != nil && len(all) > 0 {
 		o.load(all)
 	}
 	o.mu.Lock()
@@ -170,12 +172,16 @@ func (o *owner) begin(visits []istage.Visit) {
 	for _, v := range all {
 		c := o.chains[v.ID]
 		if c == nil {
-			c = &chain{o: o, id: v.ID, failures: map[string]failure{}, own: map[string]bool{}}
+			if c = o.ended[v.ID]; c == nil {
+				c = &chain{o: o, id: v.ID, failures: map[string]failure{}, own: map[string]bool{}}
+			}
 			o.chains[v.ID] = c
 			o.running.Go(c.run)
 		}
 		c.waiting = append(c.waiting, v)
 	}
+	o.taking = false
+	clear(o.ended)
 }
 
 // next returns the next visit of a chain, nil if it has none and ends.
@@ -184,7 +190,9 @@ func (o *owner) next(c *chain) *taken {
 	defer o.mu.Unlock()
 	c.runs = nil
 	if len(c.waiting) == 0 {
-		delete(o.chains, c.id)
+		if delete(o.chains, c.id); o.taking {
+			o.ended[c.id] = c
+		}
 		return nil
 	}
 	c.runs, c.waiting = &c.waiting[0], c.waiting[1:]
@@ -270,9 +278,6 @@ func (o *owner) within(call func()) bool {
 // load loads the entities of visits from the Store of an external set. What it does not load now, each
 // visit will load for itself.
 func (o *owner) load(visits []taken) {
-	if len(visits) == 0 {
-		return
-	}
 	ids := make([]string, len(visits))
 	for i, v := range visits {
 		ids[i] = v.ID

@@ -80,6 +80,7 @@ func (o *owner) isDue(stages ...string) {
 func (o *owner) asks(all *bool) (asks []istage.Ask, wait time.Duration) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
+	defer func() { o.taking = len(asks) > 0 }()
 	now := time.Now()
 	if now.Sub(o.cleared) >= o.own.Expiry() { // an owner that was told of a place may not have used it
 		clear(o.blocked)

@@ -112,7 +112,7 @@ var stageMutants = map[string][]mutant{
 			"t.o.commit(waitAgain(&t.v.Visit))", "_ = t", "TestReleasedVisitsAreNotCharged",
 		},
 		{
-			"owners look once per lease", "stage/owner.go",
+			"owners look once per lease", "stage/take.go",
 			"if t.Next < 0 {\n\t\t\t\treturn o.own.Expiry(), nil", "if t.Next < 0 {\n\t\t\t\treturn 100 * o.own.Expiry(), nil", "TestAForgottenSleepEndsWithinALease",
 		},
 	},
