@@ -166,7 +166,7 @@ func (c *core) partOf(ctx context.Context, client *store.Client, s Scope, m stor
 		return nil, nil
 	}
 	part, err := extension.FindTarget(ctx, c.of, client, stream, name)
-	if missing := (*extension.NotTargetError)(nil); errors.As(err, &missing) {
+	if missing := (*extension.NotTargetError)(nil); errors.As(err, &missing) && !store.InternalKind(m.Kind) {
 		m.Processors = append(slices.Clone(m.Processors), missing.There...)
 	} else if err != nil || part != nil {
 		return part, err

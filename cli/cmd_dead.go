@@ -299,12 +299,12 @@ func changeLetters(ctx context.Context, c *cli.Context, s *selection, change let
 	}
 	if c.Bool(flagDryRun) {
 		return s.out.table(change.result(true, letters), func(t table) {
-			t.linef("%s would be %s:", words.Plural(len(letters), "dead letter"), change.did)
+			t.linef("%s would be %s:", words.Plural(len(letters), s.noun()), change.did)
 			writeDead(t, letters, time.Now())
 		})
 	}
 	if len(letters) > 0 && change.ask {
-		if err := s.confirm(c, change.question, words.Plural(len(letters), "dead letter"), s.stream, s.processor); err != nil {
+		if err := s.confirm(c, change.question, words.Plural(len(letters), s.noun()), s.stream, s.processor); err != nil {
 			return err
 		}
 	}
@@ -314,5 +314,13 @@ func changeLetters(ctx context.Context, c *cli.Context, s *selection, change let
 	if err != nil {
 		err = fmt.Errorf("%w; %s", err, change.left)
 	}
-	return errors.Join(err, s.out.line(change.result(false, done), "%s %s", words.Plural(len(done), "dead letter"), change.did))
+	return errors.Join(err, s.out.line(change.result(false, done), "%s %s", words.Plural(len(done), s.noun()), change.did))
+}
+
+// noun is what is dead of the target.
+func (s *selection) noun() string {
+	if targets.OfCore(s.target) {
+		return "dead letter"
+	}
+	return "dead " + s.target.Noun
 }

@@ -45,7 +45,7 @@ func runDeadRetry(ctx context.Context, s *selection, c *cli.Context) error {
 	}
 	return changeLetters(ctx, c, s, letterChange{
 		did: "retried", left: untouched,
-		question: "Let %[2]s/%[3]s attempt the events of %[1]s anew?",
+		question: "Let %[2]s/%[3]s attempt %[1]s anew?",
 		ask:      isTerminal(s.stdin), // a retry loses nothing, so a script needs no --yes
 		do:       extension.FailureStore.Retry,
 		result: func(dry bool, letters []extension.Failure) any {

@@ -14,6 +14,7 @@ import (
 
 	"github.com/runnel-go/runnel/internal/appview"
 	"github.com/runnel-go/runnel/internal/embedded"
+	"github.com/runnel-go/runnel/internal/store"
 )
 
 const devAddr = "127.0.0.1:6379"
@@ -60,6 +61,7 @@ func startEmbedded() (*embedded.Server, error) {
 // sampleSend is a send command for the stream of the first registered processor.
 func sampleSend(app *appview.View) string {
 	streams, err := app.Streams()
+	streams = slices.DeleteFunc(streams, func(st *appview.Stream) bool { return store.InternalKind(st.Meta.Kind) })
 	if err != nil || len(streams) == 0 {
 		return "send STREAM '<json>'"
 	}

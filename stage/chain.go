@@ -181,7 +181,7 @@ func (t *turn) try() (again bool) {
 		t.settle(gone, t.ended())
 		return false
 	case errors.As(err, new(*storeError)):
-		t.o.log.Warn("entity not loaded", "stage", t.v.Stage, "entity", t.id, "err", err)
+		t.o.log.Warn("entity not loaded", "stage", named(t.v.Stage), "entity", t.id, "err", err)
 		t.settle(failed, istage.Settlement{Stage: t.v.Stage, What: istage.Waits, Due: istage.In(storeWait + rand.N(storeWait))})
 		return false
 	case err != nil:

@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/runnel-go/runnel/internal/help"
 	"github.com/runnel-go/runnel/internal/outage"
 	istage "github.com/runnel-go/runnel/internal/stage"
 	"github.com/runnel-go/runnel/internal/store"
@@ -19,6 +20,10 @@ const (
 	// lastWords is how long an owner tries to store what became of visits once the contexts of their
 	// functions have ended.
 	lastWords = 500 * time.Millisecond
+
+	// stuckAfter is how long after that end a function is told to be stuck: before its worker, which waits
+	// a second, may end.
+	stuckAfter = 750 * time.Millisecond
 )
 
 // An owner runs the visits of one partition for one ownership: it takes those that are due, and gives
@@ -64,9 +69,22 @@ func newOwner(ctx context.Context, s *set, own *worker.Ownership) *owner {
 			time.AfterFunc(lastWords, cancel)
 		}
 	})
-	return &owner{
+	o := &owner{
 		set: s, own: own, ctx: ctx, calls: calls, partition: n, log: own.Log(),
 		again: make(chan struct{}, 1), chains: map[string]*chain{}, ended: map[string]*chain{}, due: map[string]bool{}, blocked: map[string]bool{},
+	}
+	context.AfterFunc(ctx, func() { time.AfterFunc(stuckAfter, o.tellStuck) })
+	return o
+}
+
+// tellStuck logs functions that have not returned although their context has ended.
+func (o *owner) tellStuck() {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	for _, c := range o.chains {
+		if c.runs != nil {
+			o.log.Error("function is stuck", "op", "release", "stage", named(c.runs.Stage), "entity", c.id, "after", stuckAfter, "help", help.FunctionStuck)
+		}
 	}
 }
 

@@ -148,6 +148,30 @@ func TestReleasedVisitsAreNotCharged(t *testing.T) {
 	})
 }
 
+// A function that does not return though its context has ended is named.
+func TestAFunctionThatIsStuckIsNamed(t *testing.T) {
+	inRig(t, &stage.Options{Grace: time.Second}, func(_ *rig, s items) {
+		s.Stage("sleeps", func(e item) bool { return e.A == 0 }, func(_ context.Context, e *item) (stage.Result, error) {
+			time.Sleep(20 * time.Second)
+			e.A = 1
+			return stage.Updated, nil
+		}, nil)
+	}, func(r *rig) {
+		w := r.start("w")
+		r.put(item{ID: "a"}, item{ID: "b", A: 1})
+		r.c.Sleep(time.Second)
+		if err := w.Stop(); err == nil {
+			t.Error("the worker ended well")
+		}
+		r.mu.Lock()
+		told := r.told.String()
+		r.mu.Unlock()
+		if !strings.Contains(told, "stage=sleeps entity=a") || strings.Contains(told, "entity=b") {
+			t.Errorf("told: %s", told)
+		}
+	})
+}
+
 // A visit whose worker is killed is charged an attempt and runs again. It dies when its last attempt ran
 // alone, and others do not. A frozen worker's late commit is refused.
 func TestKilledWorkersAreCharged(t *testing.T) {

@@ -133,7 +133,7 @@ func (t *turn) fail(err error, reason string) {
 		retry = t.s.retry
 	}
 	if said.Kind == verdict.Drop {
-		t.o.log.Warn("visit dropped", "stage", t.v.Stage, "entity", t.id, "err", err)
+		t.o.log.Warn("visit dropped", "stage", named(t.v.Stage), "entity", t.id, "err", err)
 		t.settle(dropped, t.ended())
 		return
 	}
@@ -155,7 +155,7 @@ func (t *turn) fail(err error, reason string) {
 	if t.failures[t.v.Stage].Dead { // it was visited all the same, and is dead no more
 		all = append([]istage.Settlement{{Stage: t.v.Stage, What: istage.Recovers}}, all...)
 	}
-	t.o.log.Warn("visit failed", "stage", t.v.Stage, "entity", t.id, "attempt", f.Attempts, "dead", f.Dead, "err", err)
+	t.o.log.Warn("visit failed", "stage", named(t.v.Stage), "entity", t.id, "attempt", f.Attempts, "dead", f.Dead, "err", err)
 	t.settle(as, all...)
 	t.failures[t.v.Stage] = f
 }

@@ -65,7 +65,7 @@ func (o *owner) crashed(v *istage.Visit, stored string) (istage.End, error) {
 		f.Version = now
 		o.set.counted(v.Stage, dead)
 	}
-	o.log.Warn("visit ended its worker", "stage", v.Stage, "entity", v.ID, "attempt", f.Attempts, "dead", f.Dead)
+	o.log.Warn("visit ended its worker", "stage", named(v.Stage), "entity", v.ID, "attempt", f.Attempts, "dead", f.Dead)
 	return istage.End{ID: v.ID, Number: v.Number, Settle: []istage.Settlement{f.settle(v.Stage, retry, wait)}}, nil
 }
 

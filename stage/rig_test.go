@@ -3,6 +3,8 @@ package stage_test
 import (
 	"context"
 	"fmt"
+	"log/slog"
+	"os"
 	"slices"
 	"strings"
 	"sync"
@@ -36,6 +38,14 @@ type rig struct {
 	mu    sync.Mutex
 	began time.Time
 	calls []string
+	told  strings.Builder // by workers, as errors
+}
+
+// Write notes a log line.
+func (r *rig) Write(line []byte) (int, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.told.Write(line)
 }
 
 // inRig runs fn with a rig. Its set has 3 partitions.
@@ -48,6 +58,9 @@ func inRig(t *testing.T, opts *stage.Options, declare func(r *rig, s items), fn 
 	r.opts.Partitions = 3
 	r.declare = func(s items) { declare(r, s) }
 	runneltest.Sim(t, func(o *runnel.Options) *runnel.App {
+		if os.Getenv("RUNNEL_SIM_LOG") == "" {
+			o.Logger = slog.New(slog.NewTextHandler(r, &slog.HandlerOptions{Level: slog.LevelError}))
+		}
 		app := runnel.New("shop", o)
 		r.ofWorker = stage.New(app, "items", func(e item) string { return e.ID }, &r.opts)
 		r.declare(r.ofWorker)

@@ -10,6 +10,7 @@ import (
 	"github.com/runnel-go/runnel"
 	"github.com/runnel-go/runnel/internal/appview"
 	"github.com/runnel-go/runnel/internal/retryqueue"
+	istage "github.com/runnel-go/runnel/internal/stage"
 )
 
 // A Func does a stage's work on one entity. Functions of all stages run one at a time per entity. ctx
@@ -62,6 +63,14 @@ type stage struct {
 
 	places places
 	count  counters
+}
+
+// named returns what people read of a stage.
+func named(stage string) string {
+	if stage == istage.Touch {
+		return "(touch)"
+	}
+	return stage
 }
 
 // wants reports whether the stage wants to visit an entity now. A panic is an error.

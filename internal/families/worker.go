@@ -53,7 +53,7 @@ func (w *workerSource) Gather(add func(Sample)) {
 	}
 	g.one(info, 1, s.Worker)
 	rows(g, workerRows, []*worker.Stats{s}, func(*worker.Stats) []string { return nil })
-	g.processors(s)
+	g.processors(s, internal)
 	ctx, cancel := context.WithTimeout(context.Background(), lookPatience)
 	defer cancel()
 	looks, err := w.looks.owned(ctx, s.Processors)
@@ -71,17 +71,20 @@ func (w *workerSource) Gather(add func(Sample)) {
 	}
 }
 
-func (g gathering) processors(s *worker.Stats) {
+func (g gathering) processors(s *worker.Stats, internal map[string]bool) {
 	processors := make([]*worker.ProcessorStats, len(s.Processors))
 	for i := range s.Processors {
 		processors[i] = &s.Processors[i]
 	}
-	rows(g, processorRows, processors, func(p *worker.ProcessorStats) []string { return []string{p.Processor, p.Stream} })
+	named := func(p *worker.ProcessorStats) []string { return []string{p.Processor, p.Stream} }
+	public := slices.DeleteFunc(slices.Clone(processors), func(p *worker.ProcessorStats) bool { return internal[p.Stream] })
+	rows(g, eventRows, public, named)
+	rows(g, processorRows, processors, named)
 	for _, p := range processors {
 		g.one(failures, load(&p.Counters.Failed), "retry", p.Processor, p.Stream)
 		g.one(failures, load(&p.Counters.Ignored), "ignore", p.Processor, p.Stream)
 	}
-	timed := slices.DeleteFunc(processors, func(p *worker.ProcessorStats) bool { return !p.Timed })
+	timed := slices.DeleteFunc(public, func(p *worker.ProcessorStats) bool { return !p.Timed })
 	for _, p := range timed {
 		g.add(Sample{handlerSeconds, []string{g.app, p.Processor, p.Stream}, 0, &p.Handler})
 	}

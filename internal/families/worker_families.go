@@ -41,7 +41,8 @@ func processorCounter(name, help string) *Family { return counter(name, help, of
 func processorGauge(name, help string) *Family   { return gauge(name, help, ofProcessor...) }
 func partitionGauge(name, help string) *Family   { return gauge(name, help, ofPartition...) }
 
-var processorRows = []row[*worker.ProcessorStats]{
+// eventRows count events: those of internal streams mean nothing.
+var eventRows = []row[*worker.ProcessorStats]{
 	{processorCounter("fetched_events_total", "Events that Redis gave to this worker."), func(s *worker.ProcessorStats) float64 { return load(&s.Counters.Fetched) }},
 	{processorCounter("processed_events_total", "Events that were handled, or ignored after a failure. Dead, dropped and skipped ones are counted elsewhere."), func(s *worker.ProcessorStats) float64 { return load(&s.Counters.Processed) }},
 	{processorCounter("acked_events_total", "Events of which Redis confirmed that they are acked or were moved aside."), func(s *worker.ProcessorStats) float64 { return load(&s.Counters.Acked) }},
@@ -52,6 +53,9 @@ var processorRows = []row[*worker.ProcessorStats]{
 	{processorCounter("dropped_events_total", "Events that were dropped after their last attempt."), func(s *worker.ProcessorStats) float64 { return load(&s.Counters.Dropped) }},
 	{processorCounter("skipped_events_total", "Events that an operator had skipped."), func(s *worker.ProcessorStats) float64 { return load(&s.Counters.Skipped) }},
 	{processorCounter("lost_events_total", "Events that were removed from Redis before they were processed."), func(s *worker.ProcessorStats) float64 { return load(&s.Counters.Lost) }},
+}
+
+var processorRows = []row[*worker.ProcessorStats]{
 	{processorCounter("lost_partitions_total", "Partitions lost to a lapsed lease or to another owner."), func(s *worker.ProcessorStats) float64 { return load(&s.Counters.LostPartitions) }},
 	{processorCounter("regained_partitions_total", "Partitions that were taken over again because their consumer group was gone."), func(s *worker.ProcessorStats) float64 { return load(&s.Counters.Regained) }},
 	{processorCounter("forgotten_partitions_total", "Partitions of which Redis had forgotten events: it was restarted with an older copy or none, failed over, or they were deleted, renamed or evicted."), func(s *worker.ProcessorStats) float64 { return load(&s.Counters.Forgotten) }},

@@ -84,7 +84,7 @@ func runLs(ctx context.Context, env *extension.Env, p Process) error {
 			})
 		}
 		for _, s := range all {
-			t.Linef("%s: %d entities, %d of them slowed down", s.Set, s.Entities, s.Slowed)
+			t.Linef("%s: %d entities in Redis, %d slowed down", s.Set, s.Entities, s.Slowed)
 		}
 	})
 }

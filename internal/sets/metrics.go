@@ -28,7 +28,7 @@ var (
 	running  = gauge("stored_running_visits", "Visits that run.")
 	failing  = gauge("stored_failing_visits", "Visits that failed and wait for another attempt; of more than 1000 in a partition, an estimate.")
 	dead     = gauge("stored_dead_visits", "Visits that had their last attempt.")
-	oldest   = gauge("oldest_due_seconds", "Time since the first visit has been due; 0 without one.")
+	oldest   = gauge("oldest_due_seconds", "Time since the first visit has been due; 0 without one, and while a rule holds the stage back.")
 
 	ofStage = []string{"set", "stage"}
 	metrics = []*extension.Metric{visits, spent, late, entities, slowed, waiting, due, running, failing, dead, oldest}
@@ -76,6 +76,9 @@ func gatherStored(ctx context.Context, c *store.Client, add func(extension.Sampl
 			of(running, float64(one.Running), name)
 			of(failing, float64(one.Failing), name)
 			of(dead, float64(one.Dead), name)
+			if one.Held != "" {
+				one.Late = 0
+			}
 			of(oldest, one.late().Seconds(), name)
 		})
 	}

@@ -242,5 +242,5 @@ func status(ctx context.Context, c *store.Client) ([]string, error) {
 	if err != nil || len(all) == 0 {
 		return nil, err
 	}
-	return []string{fmt.Sprintf("%s with %d entities; %d visits wait, %d are due, %d failed, %d dead", words.Plural(len(all), "set"), entities, sum.Waiting, sum.Due, sum.Failing, sum.Dead)}, nil
+	return []string{fmt.Sprintf("%s with %d entities in Redis; %s waiting, %d due, %d failed, %d dead", words.Plural(len(all), "set"), entities, words.Plural(sum.Waiting, "visit"), sum.Due, sum.Failing, sum.Dead)}, nil
 }

@@ -165,7 +165,7 @@ func TestCommands(t *testing.T) {
 			if s := m.state(); s.Entities != 3 || s.Touches.Waiting != 3 || s.Stages[1].Waiting != 2 || s.Stages[1].Due != 0 {
 				t.Errorf("%+v", s)
 			}
-			m.run(0, "1 set with 3 entities; 2 visits wait, 0 are due", "status")
+			m.run(0, "1 set with 3 entities in Redis; 2 visits waiting, 0 due", "status")
 			m.run(3, "listings/(touches): the first visit has been due for", "check", "--max-age", "0s")
 		})
 	}

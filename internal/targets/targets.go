@@ -30,7 +30,7 @@ func Find(ctx context.Context, app *runnel.App, c *store.Client, a *admin.Client
 		return core, err
 	}
 	t, err := extension.FindTarget(ctx, app, c, owner, part)
-	if errors.As(err, new(*extension.NotTargetError)) {
+	if errors.As(err, new(*extension.NotTargetError)) && !store.InternalKind(m.Kind) {
 		return core, nil // it may have left dead letters
 	}
 	if t == nil {

@@ -150,7 +150,9 @@ func (w *Worker) Run(ctx context.Context) error {
 	err := w.haltErr()
 	var processed int64
 	for _, x := range w.executors {
-		processed += x.count.Processed.Load()
+		if len(x.p.Gates) == 0 { // else its events are wakes of an extension
+			processed += x.count.Processed.Load()
+		}
 	}
 	w.log.Info("worker stopped", "processed", processed, "halted", err != nil)
 	return err
