@@ -275,19 +275,7 @@ func (s *Set[T]) TouchAll(ctx context.Context, o *TouchAllOptions) (n int, err e
 	if s.external != nil {
 		return 0, fmt.Errorf("set %s: TouchAll of an external set needs the IDs of its Store", s.name)
 	}
-	for partition := range s.stream.Meta.Partitions {
-		for cursor := "0"; ; {
-			next, touched, err := s.calls.TouchPage(ctx, partition, cursor, idsAtOnce, time.Duration(n)*step, step)
-			if err != nil {
-				return n, fmt.Errorf("set %s: touches of partition %d: %w", s.name, partition, err)
-			}
-			n += int(touched)
-			if cursor = next; cursor == "0" {
-				break
-			}
-		}
-	}
-	return n, nil
+	return s.calls.TouchAll(ctx, s.stream.Meta.Partitions, step)
 }
 
 // touchIDs touches IDs as they come, a step apart.

@@ -228,19 +228,10 @@ func runTouch(ctx context.Context, env *extension.Env, p Process) error {
 		return err
 	}
 	touched := 0
-	did, err := env.Audited(ctx, "stage/touch", s.name, func(ctx context.Context) (string, error) {
+	did, err := env.Audited(ctx, "stage/touch", s.name, func(ctx context.Context) (_ string, err error) {
 		step := time.Second / time.Duration(rate)
-		for n := range s.meta.Partitions {
-			for cursor := "0"; ; {
-				next, some, err := s.calls.TouchPage(ctx, n, cursor, 128, time.Duration(touched)*step, step)
-				if err != nil {
-					return "", fmt.Errorf("set %s partition %d: %w", s.name, n, err)
-				}
-				touched += int(some)
-				if cursor = next; cursor == "0" {
-					break
-				}
-			}
+		if touched, err = s.calls.TouchAll(ctx, s.meta.Partitions, step); err != nil {
+			return "", err
 		}
 		return fmt.Sprintf("%d entities of %s touched; the last one is due in %s", touched, s.name, words.Short(time.Duration(touched)*step)), nil
 	})

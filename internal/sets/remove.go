@@ -1,6 +1,7 @@
 package sets
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 
@@ -57,10 +58,7 @@ func runRm(ctx context.Context, env *extension.Env, p Process) error {
 func (s *set) forget(ctx context.Context, c *store.Client, name string) (visits int64, err error) {
 	for n := range s.meta.Partitions {
 		for cursor := ""; cursor != "0"; {
-			if cursor == "" {
-				cursor = "0"
-			}
-			next, waited, err := s.calls.ForgetPage(ctx, n, name, cursor)
+			next, waited, err := s.calls.ForgetPage(ctx, n, name, cmp.Or(cursor, "0"))
 			if err != nil {
 				return visits, fmt.Errorf("set %s partition %d: %w", s.name, n, err)
 			}

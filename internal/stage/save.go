@@ -1,8 +1,10 @@
 package stage
 
 import (
+	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"strconv"
 	"time"
 
@@ -113,6 +115,20 @@ func (s *Set) Get(ctx context.Context, n int, id string) (Entity, error) {
 		return Entity{}, err
 	}
 	return entityOf(stored)
+}
+
+// TouchAll touches all entities of a set's partitions, one after another a step apart, and returns how many.
+func (s *Set) TouchAll(ctx context.Context, partitions int, step time.Duration) (n int, err error) {
+	for partition := range partitions {
+		for cursor := ""; cursor != "0"; {
+			next, touched, err := s.TouchPage(ctx, partition, cmp.Or(cursor, "0"), 128, time.Duration(n)*step, step)
+			if err != nil {
+				return n, fmt.Errorf("set %s partition %d: %w", s.name, partition, err)
+			}
+			cursor, n = next, n+int(touched)
+		}
+	}
+	return n, nil
 }
 
 // TouchPage touches about most entities of a partition, the first one after a time and the others step
