@@ -44,6 +44,7 @@ type chain struct {
 	failures map[string]failure // of the entity's visits, by stage
 	own      map[string]bool    // stages whose visits the chain has settled: it knows better than a take
 	unsure   bool               // and does not: a visit was gone, which may have ended when a reply was lost
+	in       bool               // it may call functions of the user, see owner.enter
 }
 
 // An entity is what a chain knows of its entity.
@@ -54,30 +55,56 @@ type entity struct {
 	value   any // decoded, until a function was given it; nil: it is not
 }
 
-// run runs visits until none waits. A function that ends the goroutine has failed; another one goes on.
+// run runs visits until none waits.
 func (c *chain) run() {
+	c.in = c.o.enter()
+	c.runOn()
+}
+
+// runOn is run behind its beginning. A function that ends the goroutine has failed; another one goes on.
+func (c *chain) runOn() {
 	var v *taken
 	defer func() {
 		if v != nil {
 			c.o.running.Go(func() {
 				(&turn{chain: c, v: v, s: c.o.set.by[v.Stage]}).fail(errGoexit, retryqueue.ReasonFailed)
 				c.o.giveBack(v.Stage, 1)
-				c.run()
+				c.runOn()
 			})
 		}
 	}()
+	in := c.in
 	for v = c.o.next(c); v != nil; v = c.o.next(c) {
-		if !v.begun {
+		if in {
 			c.adopt(v)
+			c.visit(v)
+			in = c.in
 		}
-		c.visit(v)
 		c.o.giveBack(v.Stage, 1)
 	}
+	if in { // the chain may be another goroutine's by now
+		c.o.inside.Done()
+	}
+}
+
+// commit commits the end of a visit. ok is false if the ownership ended before; then the chain may call no
+// function any more, and nothing comes of the visit: the server may have been silent.
+func (c *chain) commit(e *istage.End) (ended istage.Ended, ok bool) {
+	if !c.in {
+		return ended, false
+	}
+	c.o.inside.Done()
+	ended, ok = c.o.commit(e)
+	c.in = c.o.enter()
+	return ended, ok && c.in
 }
 
 // adopt takes over what a take has brought. A visit looks at the newest of what the takes of its chain
 // brought, and never at less: another visit may have looked at the entity before it was changed.
 func (c *chain) adopt(v *taken) {
+	if v.begun {
+		return
+	}
 	if v.missing {
 		c.now = entity{}
 	} else if v.Entity.Version > c.now.version {
@@ -171,16 +198,18 @@ func (c *chain) visit(v *taken) {
 }
 
 // putBack lets the visit wait again, uncharged: nothing was done.
-func (t *turn) putBack() { t.o.commit(waitAgain(&t.v.Visit)) }
+func (t *turn) putBack() { t.commit(waitAgain(&t.v.Visit)) }
 
 // try runs the visit once, and reports whether to begin anew, since the entity has changed meanwhile.
 func (t *turn) try() (again bool) {
 	value, err := t.value()
 	switch {
+	case !t.in:
+		return false
 	case errors.Is(err, ErrNotFound):
 		t.settle(gone, t.ended())
 		return false
-	case errors.As(err, new(*storeError)):
+	case errors.As(err, new(*loadError)):
 		t.o.log.Warn("entity not loaded", "stage", named(t.v.Stage), "entity", t.id, "err", err)
 		t.settle(failed, istage.Settlement{Stage: t.v.Stage, What: istage.Waits, Due: istage.In(storeWait + rand.N(storeWait))})
 		return false
@@ -240,7 +269,7 @@ func (t *turn) failure() failure {
 	return failure{}
 }
 
-// value returns the entity as it is stored: ErrNotFound, a *storeError, or the codec's error.
+// value returns the entity as it is stored: ErrNotFound, a *loadError, or the codec's error.
 func (t *turn) value() (any, error) {
 	if t.now.value != nil {
 		value := t.now.value
@@ -254,11 +283,18 @@ func (t *turn) value() (any, error) {
 		t.v.missing = false
 		return nil, ErrNotFound
 	}
+	external := t.o.set.external != nil
+	if !external {
+		t.o.inside.Done() // Redis may be silent
+	}
 	found, err := t.o.set.get(t.o.calls, t.o.partition, t.id)
+	if !external {
+		t.in = t.o.enter()
+	}
 	if err != nil {
 		return nil, err
 	}
-	if t.o.set.external != nil {
+	if external {
 		found.passes = t.o.recent.of(t.id)
 	}
 	t.now = found
@@ -300,7 +336,7 @@ func (t *turn) end(e *istage.End, as result) (ended istage.Ended) {
 	} else {
 		t.o.join(t.chain, begins)
 	}
-	ended, ok := t.o.commit(e)
+	ended, ok := t.commit(e)
 	switch {
 	case begins == nil:
 	case ended.Outcome == istage.Begun:

@@ -47,20 +47,17 @@ func NewExternal[T any](app *runnel.App, name string, id func(T) string, store S
 
 // external is a Store without its type.
 type external interface {
-	// load returns entities by ID. Its error is a *storeError.
+	// load returns entities by ID. Its error is a *loadError.
 	load(ctx context.Context, ids []string) (map[string]entity, error)
 	// change saves or deletes an entity over a version.
 	change(ctx context.Context, id string, value any, version int64, remove bool) (int64, error)
 }
 
-// A storeError is an error of a Store that has not loaded an entity.
-type storeError struct{ err error }
+// A loadError is an error of a Store, or of Redis, that has not loaded an entity.
+type loadError struct{ error }
 
-// Error says that it is the store's.
-func (e *storeError) Error() string { return "store: " + e.err.Error() }
-
-// Unwrap returns the store's error.
-func (e *storeError) Unwrap() error { return e.err }
+// Unwrap returns the error.
+func (e *loadError) Unwrap() error { return e.error }
 
 type typedStore[T any] struct {
 	store Store[T]
@@ -70,7 +67,7 @@ type typedStore[T any] struct {
 func (x *typedStore[T]) load(ctx context.Context, ids []string) (found map[string]entity, err error) {
 	defer func() {
 		if err != nil {
-			err = &storeError{err}
+			err = &loadError{fmt.Errorf("store: %w", err)}
 		}
 	}()
 	defer recoverInto(&err)

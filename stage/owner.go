@@ -51,6 +51,8 @@ type owner struct {
 	cleared time.Time       // when all places were asked for again
 	unknown bool            // something may run that is in no chain
 	running sync.WaitGroup  // chains
+	inside  sync.WaitGroup  // those that may call functions of the user
+	closed  bool            // no more of them
 
 	// What is put while it runs is passed over by takes: they are repeated when something has ended.
 	passed atomic.Bool
@@ -105,10 +107,7 @@ func (o *owner) run() {
 	}()
 	retry := outage.New(o.log, "visits", nil)
 	for {
-		var err error
-		if !o.within(func() { err = o.recover() }) {
-			return
-		}
+		err := o.recover()
 		if err == nil {
 			break
 		}
@@ -137,8 +136,30 @@ func (o *owner) run() {
 	}
 }
 
+// end waits until no function of the user runs, and lets none begin. Calls that are under way may go on until
+// their connections give up: nothing comes of them.
+func (o *owner) end() {
+	o.mu.Lock()
+	o.closed = true
+	o.mu.Unlock()
+	o.inside.Wait()
+}
+
+// enter reports whether functions of the user may be called, until inside is told that this is done.
+func (o *owner) enter() bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if !o.closed {
+		o.inside.Add(1)
+	}
+	return !o.closed
+}
+
 // over reports whether an error, or the end of the ownership, means that nothing more is taken.
 func (o *owner) over(err error) bool {
+	if o.calls.Err() != nil {
+		return true
+	}
 	if errors.Is(err, store.ErrFenced) {
 		o.set.count.fenced.Add(1)
 		o.own.Lost(err)
@@ -182,8 +203,9 @@ func (o *owner) begin(visits []istage.Visit) {
 	for i, v := range visits {
 		all[i].Visit = v
 	}
-	if o.set.external != nil && len(all) > 0 {
+	if o.set.external != nil && len(all) > 0 && o.enter() {
 		o.load(all)
+		o.inside.Done()
 	}
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -251,6 +273,8 @@ func (o *owner) commit(e *istage.End) (ended istage.Ended, ok bool) {
 	for {
 		ended, err := o.set.owners.End(o.calls, o.partition, o.own.Fence(), e)
 		switch {
+		case o.calls.Err() != nil:
+			return ended, false
 		case err == nil:
 			if retry != nil {
 				retry.Recovered()
@@ -267,29 +291,11 @@ func (o *owner) commit(e *istage.End) (ended istage.Ended, ok bool) {
 		case errors.Is(err, store.ErrFenced):
 			o.over(err)
 			return ended, false
-		case o.calls.Err() != nil:
-			return ended, false
 		}
 		if retry == nil {
 			retry = outage.New(o.log, "ends of visits", nil)
 		}
 		retry.Wait(o.calls, err)
-	}
-}
-
-// within makes a call, and reports false if the time for calls ends before it answers: then nothing of it
-// may be used, and the function returns in time though the server is silent.
-func (o *owner) within(call func()) bool {
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		call()
-	}()
-	select {
-	case <-done:
-		return true
-	case <-o.calls.Done():
-		return false
 	}
 }
 

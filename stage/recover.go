@@ -80,11 +80,7 @@ func (o *owner) recount(running int64) {
 	if !look {
 		return
 	}
-	var runs []istage.Visit
-	var err error
-	if !o.within(func() { runs, err = o.set.calls.Runs(o.calls, o.partition) }) {
-		return
-	}
+	runs, err := o.set.calls.Runs(o.calls, o.partition)
 	if err != nil {
 		o.doubt()
 		return

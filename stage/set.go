@@ -177,7 +177,11 @@ func (s *Set[T]) process(ctx context.Context, events *runnel.Events[T]) error {
 		o.isDue(istage.Touch)
 		o.wake()
 	}
-	<-done
+	select {
+	case <-done:
+	case <-o.calls.Done(): // the server may be silent
+		o.end()
+	}
 	return nil
 }
 
@@ -320,7 +324,9 @@ func (s *set) get(ctx context.Context, partition int, id string) (entity, error)
 		return one, nil
 	}
 	e, err := s.calls.Get(ctx, partition, id)
-	if err == nil && e.Version == 0 {
+	if err != nil {
+		err = &loadError{err}
+	} else if e.Version == 0 {
 		err = ErrNotFound
 	}
 	return entity{version: e.Version, passes: e.Passes, payload: e.Payload}, err

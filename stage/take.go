@@ -32,6 +32,9 @@ func (o *owner) take() (next time.Duration, err error) {
 		t := &istage.Take{Partition: o.partition, Fence: o.own.Fence(), Number: o.own.Number(), Asks: asks, Sleep: all, MaxBytes: bytesAtOnce}
 		o.set.count.takes.Add(1)
 		err := o.set.owners.Take(o.calls, t)
+		if o.calls.Err() != nil {
+			err = o.calls.Err()
+		}
 		taken := map[string]int{}
 		if err == nil {
 			for _, v := range t.Visits {

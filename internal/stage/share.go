@@ -23,8 +23,8 @@ const (
 )
 
 // An Owners makes the calls of the owners of many partitions: those that come at the same time share
-// round trips, and of each partition scripts. Its methods block until the answer is there or ctx ends, and
-// may be called concurrently.
+// round trips, and of each partition scripts. Its methods block until the server has answered or the
+// connection gives up, and may be called concurrently.
 type Owners struct {
 	set *Set
 
@@ -32,11 +32,16 @@ type Owners struct {
 	nodes map[string]*trips
 }
 
-// The trips to one node. They are made in goroutines of their own, so that a caller may leave.
+// The trips to one node. Where little is going on, a caller that finds none under way makes its own; the
+// others are made in goroutines of their own, which grow their stacks once.
 type trips struct {
-	queue []*ownerCall
-	under int // way
+	queue  []*ownerCall
+	under  int // way
+	shared int // above zero where trips were shared lately
 }
+
+// sharedLasts is how many trips of one caller follow a shared one, until little is going on.
+const sharedLasts = 16
 
 // An ownerCall is a Take, or an End with what became of it.
 type ownerCall struct {
@@ -59,7 +64,7 @@ func (c *ownerCall) bytes() int {
 // NewOwners returns the calls of the owners of a set.
 func NewOwners(s *Set) *Owners { return &Owners{set: s, nodes: map[string]*trips{}} }
 
-// Take is Set.Take of one partition. If ctx ends before, t must not be used.
+// Take is Set.Take of one partition.
 func (o *Owners) Take(ctx context.Context, t *Take) error {
 	return o.do(ctx, &ownerCall{take: t, partition: t.Partition})
 }
@@ -76,25 +81,34 @@ func (o *Owners) End(ctx context.Context, partition int, fence string, e *End) (
 
 func (o *Owners) do(ctx context.Context, c *ownerCall) error {
 	node := o.set.client.NodeOf(o.set.place(c.partition).Own)
-	c.done = make(chan struct{})
 	o.mu.Lock()
 	t := o.nodes[node]
 	if t == nil {
 		t = &trips{}
 		o.nodes[node] = t
 	}
+	if t.under == 0 && t.shared == 0 {
+		t.under = 1
+		o.mu.Unlock()
+		o.send(ctx, []*ownerCall{c})
+		o.mu.Lock()
+		defer o.mu.Unlock()
+		if len(t.queue) > 0 {
+			go o.travel(t)
+		} else {
+			t.under--
+		}
+		return c.err
+	}
+	c.done = make(chan struct{})
 	t.queue = append(t.queue, c)
 	if t.under < tripsAtOnce {
 		t.under++
 		go o.travel(t)
 	}
 	o.mu.Unlock()
-	select {
-	case <-c.done:
-		return c.err
-	case <-ctx.Done():
-		return ctx.Err()
-	}
+	<-c.done
+	return c.err
 }
 
 // travel makes trips until nobody waits for one.
@@ -128,6 +142,11 @@ func (o *Owners) next(t *trips) []*ownerCall {
 			break
 		}
 		n++
+	}
+	if n > 1 {
+		t.shared = sharedLasts
+	} else if n == 1 && t.shared > 0 {
+		t.shared--
 	}
 	calls := slices.Clone(t.queue[:n])
 	if t.queue = slices.Delete(t.queue, 0, n); n == 0 {
