@@ -87,16 +87,18 @@ func (c *chain) runOn() {
 	}
 }
 
-// commit commits the end of a visit. ok is false if the ownership ended before; then the chain may call no
+// commit commits the end of a visit. It returns nil if the ownership ended before; then the chain may call no
 // function any more, and nothing comes of the visit: the server may have been silent.
-func (c *chain) commit(e *istage.End) (ended istage.Ended, ok bool) {
+func (c *chain) commit(e *istage.End) *istage.Ended {
 	if !c.in {
-		return ended, false
+		return nil
 	}
 	c.o.inside.Done()
-	ended, ok = c.o.commit(e)
-	c.in = c.o.enter()
-	return ended, ok && c.in
+	ended := c.o.commit(e)
+	if c.in = c.o.enter(); !c.in {
+		return nil
+	}
+	return ended
 }
 
 // adopt takes over what a take has brought. A visit looks at the newest of what the takes of its chain
@@ -328,7 +330,7 @@ func (t *turn) settle(as result, all ...istage.Settlement) {
 }
 
 // end commits an End of the visit, and notes what it made of the entity and its failures.
-func (t *turn) end(e *istage.End, as result) (ended istage.Ended) {
+func (t *turn) end(e *istage.End, as result) istage.Outcome {
 	e.ID, e.Number, e.Version = t.id, t.v.Number, t.now.version
 	begins := t.begins
 	if !e.Begins() {
@@ -336,7 +338,10 @@ func (t *turn) end(e *istage.End, as result) (ended istage.Ended) {
 	} else {
 		t.o.join(t.chain, begins)
 	}
-	ended, ok := t.commit(e)
+	ended := t.commit(e)
+	if ended == nil {
+		ended = &istage.Ended{}
+	}
 	switch {
 	case begins == nil:
 	case ended.Outcome == istage.Begun:
@@ -348,13 +353,13 @@ func (t *turn) end(e *istage.End, as result) (ended istage.Ended) {
 		}
 	}
 	switch {
-	case !ok:
+	case ended.Outcome == "":
 		t.now = entity{}
-		return istage.Ended{}
+		return ""
 	case ended.Outcome == istage.Conflict:
 		t.o.set.counted(t.v.Stage, conflict)
 		t.now = entity{ended.Found.Version, ended.Found.Passes, ended.Found.Payload, nil}
-		return ended
+		return ended.Outcome
 	case ended.Outcome == istage.Gone:
 		as, t.now, t.unsure = gone, entity{}, true
 	case e.Mode == istage.Put:
@@ -368,7 +373,7 @@ func (t *turn) end(e *istage.End, as result) (ended istage.Ended) {
 			delete(t.failures, s.Stage)
 		}
 	}
-	return ended
+	return ended.Outcome
 }
 
 // errID is the error of an entity whose ID is not what it is stored under.

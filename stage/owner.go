@@ -267,14 +267,14 @@ func (o *owner) waitingIn(c *chain) map[string]bool {
 }
 
 // commit commits the end of a visit, again while its outcome is unknown: under one ownership that does no
-// harm. ok is false if the ownership ended before.
-func (o *owner) commit(e *istage.End) (ended istage.Ended, ok bool) {
+// harm. It returns nil if the ownership ended before.
+func (o *owner) commit(e *istage.End) *istage.Ended {
 	var retry *outage.Outage
 	for {
 		ended, err := o.set.owners.End(o.calls, o.partition, o.own.Fence(), e)
 		switch {
 		case o.calls.Err() != nil:
-			return ended, false
+			return nil
 		case err == nil:
 			if retry != nil {
 				retry.Recovered()
@@ -287,10 +287,10 @@ func (o *owner) commit(e *istage.End) (ended istage.Ended, ok bool) {
 			if o.ends.Add(1); e.Puts() || o.passed.Swap(false) {
 				o.wake()
 			}
-			return ended, true
+			return ended
 		case errors.Is(err, store.ErrFenced):
 			o.over(err)
-			return ended, false
+			return nil
 		}
 		if retry == nil {
 			retry = outage.New(o.log, "ends of visits", nil)

@@ -123,7 +123,7 @@ func (t *turn) store(e *istage.End, as result, made any, settle []istage.Settlem
 		t.o.recent.set(t.id, e.Passes, t.o.own.Now())
 		return false
 	}
-	return t.end(e, as).Outcome == istage.Conflict
+	return t.end(e, as) == istage.Conflict
 }
 
 // fail records that the visit failed, or ends it as its error says.

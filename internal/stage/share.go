@@ -71,12 +71,12 @@ func (o *Owners) Take(ctx context.Context, t *Take) error {
 
 // End commits the End of one visit; see Commit. After an error nothing is known of its outcome, unless
 // that is store.ErrFenced.
-func (o *Owners) End(ctx context.Context, partition int, fence string, e *End) (Ended, error) {
+func (o *Owners) End(ctx context.Context, partition int, fence string, e *End) (*Ended, error) {
 	c := &ownerCall{partition: partition, fence: fence, end: e}
 	if err := o.do(ctx, c); err != nil {
-		return Ended{}, err
+		return nil, err
 	}
-	return c.ended, nil
+	return &c.ended, nil
 }
 
 func (o *Owners) do(ctx context.Context, c *ownerCall) error {

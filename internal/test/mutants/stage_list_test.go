@@ -109,7 +109,7 @@ var stageMutants = map[string][]mutant{
 		},
 		{
 			"visits that did not begin are given back", "stage/chain.go",
-			"t.o.commit(waitAgain(&t.v.Visit))", "_ = t", "TestReleasedVisitsAreNotCharged",
+			"t.commit(waitAgain(&t.v.Visit))", "_ = t", "TestReleasedVisitsAreNotCharged",
 		},
 		{
 			"owners look once per lease", "stage/take.go",
