@@ -332,10 +332,9 @@ func (t *turn) settle(as result, all ...istage.Settlement) {
 // end commits an End of the visit, and notes what it made of the entity and its failures.
 func (t *turn) end(e *istage.End, as result) istage.Outcome {
 	e.ID, e.Number, e.Version = t.id, t.v.Number, t.now.version
-	begins := t.begins
-	if !e.Begins() {
-		begins = nil
-	} else {
+	var begins *taken
+	if e.Has(istage.Begins) {
+		begins = t.begins
 		t.o.join(t.chain, begins)
 	}
 	ended := t.commit(e)

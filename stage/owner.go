@@ -284,7 +284,7 @@ func (o *owner) commit(e *istage.End) *istage.Ended {
 					o.isDue(s.Stage)
 				}
 			}
-			if o.ends.Add(1); e.Puts() || o.passed.Swap(false) {
+			if o.ends.Add(1); e.Has(istage.Waits, istage.Fails, istage.Puts) || o.passed.Swap(false) {
 				o.wake()
 			}
 			return ended

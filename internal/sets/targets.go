@@ -38,7 +38,7 @@ func (f *failed) List(ctx context.Context, by extension.Filter) iter.Seq2[extens
 		listed := 0
 		for n := range f.meta.Partitions {
 			full := false
-			err := f.calls.Failed(ctx, n, f.stage, func(one stage.Failed) bool {
+			err := f.calls.Failed(ctx, n, f.stage, func(one stage.VisitOf) bool {
 				if (one.Died != 0) != f.dead {
 					return true
 				}
@@ -61,10 +61,11 @@ func (f *failed) List(ctx context.Context, by extension.Filter) iter.Seq2[extens
 	}
 }
 
-func (f *failed) failure(n int, one *stage.Failed) extension.Failure {
+func (f *failed) failure(n int, one *stage.VisitOf) extension.Failure {
+	why := one.Failure
 	out := extension.Failure{
-		Partition: n, ID: one.ID, Key: one.ID, State: extension.Waiting, Reason: one.Reason, Attempts: one.Attempts, Error: one.Error, Epoch: one.Epoch,
-		At: moment(one.Due), First: moment(one.First), Last: moment(one.Last), Died: moment(one.Died),
+		Partition: n, ID: one.ID, Key: one.ID, State: extension.Waiting, Reason: why.Reason, Attempts: why.Attempts, Error: why.Error, Epoch: why.Epoch,
+		At: moment(one.Due), First: moment(why.First), Last: moment(why.Last), Died: moment(one.Died),
 	}
 	if out.At != nil {
 		out.In = max(time.Until(*out.At).Milliseconds(), 0)

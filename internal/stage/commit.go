@@ -50,14 +50,9 @@ type End struct {
 	Settle          []Settlement // Remove and Forget forget all visits, and need the first one only
 }
 
-// Puts reports whether the End puts a visit into a queue.
-func (e *End) Puts() bool {
-	return slices.ContainsFunc(e.Settle, func(s Settlement) bool { return s.What == Waits || s.What == Fails || s.What == Puts })
-}
-
-// Begins reports whether the End begins a visit.
-func (e *End) Begins() bool {
-	return slices.ContainsFunc(e.Settle, func(s Settlement) bool { return s.What == Begins })
+// Has reports whether the End does one of these with a visit.
+func (e *End) Has(whats ...What) bool {
+	return slices.ContainsFunc(e.Settle, func(s Settlement) bool { return slices.Contains(whats, s.What) })
 }
 
 // An Outcome is what became of an End.

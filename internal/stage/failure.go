@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -45,13 +46,13 @@ func ParseFailure(text string) (f Failure, err error) {
 	return f, err
 }
 
-// A Failed is a visit that failed, as it lies in Redis.
-type Failed struct {
-	ID string
-	Failure
-	Due     int64 // of the next attempt, 0 if none waits
-	Died    int64 // 0: it is not dead
-	Running bool
+// A VisitOf is what is known of an entity's visit of a stage, or of its touch.
+type VisitOf struct {
+	Stage, ID string
+	Due       int64 // in ms since 1970, 0 if none waits
+	Died      int64 // 0: it is not dead
+	Running   bool
+	Failure   *Failure // nil: none
 }
 
 // failedAtOnce is how many failures are read in one step.
@@ -59,19 +60,21 @@ const failedAtOnce = 200
 
 // Failed calls add with the failed visits of a stage, or of Touch, in a partition, until it returns false.
 // Those that come and go meanwhile may be missing; one may be there twice.
-func (s *Set) Failed(ctx context.Context, n int, stage string, add func(Failed) bool) error {
-	cursor := uint64(0)
-	for {
+func (s *Set) Failed(ctx context.Context, n int, stage string, add func(VisitOf) bool) error {
+	for cursor := uint64(0); ; {
 		fields, next, err := s.client.Retrying.HScan(ctx, s.key("visitfail", n, ""), cursor, stage+" *", failedAtOnce).Result()
+		var found []VisitOf
+		for i := 0; i+1 < len(fields); i += 2 {
+			found = append(found, VisitOf{Stage: stage, ID: strings.TrimPrefix(fields[i], stage+" ")})
+		}
+		if err == nil {
+			err = s.look(ctx, n, found)
+		}
 		if err != nil {
 			return err
 		}
-		found, err := s.failed(ctx, n, stage, fields)
-		if err != nil {
-			return err
-		}
-		for _, f := range found {
-			if !add(f) {
+		for _, v := range found {
+			if v.Failure != nil && !add(v) {
 				return nil
 			}
 		}
@@ -81,31 +84,40 @@ func (s *Set) Failed(ctx context.Context, n int, stage string, add func(Failed) 
 	}
 }
 
-// failed looks at the queues of what HSCAN has found.
-func (s *Set) failed(ctx context.Context, n int, stage string, fields []string) (found []Failed, err error) {
+// VisitsOf returns the visits that an entity has, its touch first.
+func (s *Set) VisitsOf(ctx context.Context, n int, id string) ([]VisitOf, error) {
+	all := []VisitOf{{Stage: Touch, ID: id}}
+	for _, stage := range s.stages {
+		all = append(all, VisitOf{Stage: stage, ID: id})
+	}
+	err := s.look(ctx, n, all)
+	return slices.DeleteFunc(all, func(v VisitOf) bool { return v == VisitOf{Stage: v.Stage, ID: id} }), err
+}
+
+// look fills in what is known of visits, by their Stage and ID.
+func (s *Set) look(ctx context.Context, n int, visits []VisitOf) error {
 	var calls []*redisconn.Call
-	for i := 0; i+1 < len(fields); i += 2 {
-		f := Failed{ID: strings.TrimPrefix(fields[i], stage+" ")}
-		if f.Failure, err = ParseFailure(fields[i+1]); err != nil {
-			f.Error = err.Error()
-		}
-		found = append(found, f)
-		calls = append(calls, redisconn.PlainCall(ctx, "ZSCORE", s.queue(n, stage), f.ID), redisconn.PlainCall(ctx, "HGET", s.key("visitrun", n, ""), fields[i]))
-		if stage != Touch {
-			calls = append(calls, redisconn.PlainCall(ctx, "ZSCORE", s.dead(n, stage), f.ID))
-		}
+	for _, v := range visits {
+		field := v.Stage + " " + v.ID
+		calls = append(calls, redisconn.PlainCall(ctx, "ZSCORE", s.queue(n, v.Stage), v.ID), redisconn.PlainCall(ctx, "ZSCORE", s.dead(n, v.Stage), v.ID),
+			redisconn.PlainCall(ctx, "HGET", s.key("visitrun", n, ""), field), redisconn.PlainCall(ctx, "HGET", s.key("visitfail", n, ""), field))
 	}
 	redisconn.Pipeline(ctx, s.client.Retrying, calls)
-	each := len(calls) / max(len(found), 1)
-	for i := range found {
-		f, replies := &found[i], calls[i*each:(i+1)*each]
-		f.Due = scoreOf(replies[0].Reply)
-		f.Running = replies[1].Reply.Err() == nil
-		if each == 3 {
-			f.Died = scoreOf(replies[2].Reply)
+	for i := range visits {
+		v, replies := &visits[i], calls[4*i:4*i+4]
+		v.Due, v.Died, v.Running = scoreOf(replies[0].Reply), scoreOf(replies[1].Reply), replies[2].Reply.Err() == nil
+		switch text, err := replies[3].Reply.Text(); {
+		case err == nil:
+			f, err := ParseFailure(text)
+			if err != nil {
+				f.Error = err.Error()
+			}
+			v.Failure = &f
+		case !errors.Is(err, redis.Nil):
+			return err
 		}
 	}
-	return found, nil
+	return nil
 }
 
 // scoreOf returns the reply to ZSCORE, 0 for none: a text, or a number where the protocol has one.
@@ -149,39 +161,4 @@ func (s *Set) Mend(ctx context.Context, n int, stage, what string, ids ...string
 		did[i] = text == "1"
 	}
 	return did, err
-}
-
-// A VisitOf is what is known of an entity's visit of a stage, or of its touch.
-type VisitOf struct {
-	Stage   string
-	Due     int64 // in ms since 1970, 0 if none waits
-	Died    int64 // 0: it is not dead
-	Running bool
-	Failure *Failure // nil: none
-}
-
-// VisitsOf returns the visits that an entity has, its touch first.
-func (s *Set) VisitsOf(ctx context.Context, n int, id string) (all []VisitOf, err error) {
-	var calls []*redisconn.Call
-	names := append([]string{Touch}, s.stages...)
-	for _, stage := range names {
-		calls = append(calls, redisconn.PlainCall(ctx, "ZSCORE", s.queue(n, stage), id), redisconn.PlainCall(ctx, "ZSCORE", s.dead(n, stage), id),
-			redisconn.PlainCall(ctx, "HGET", s.key("visitrun", n, ""), stage+" "+id), redisconn.PlainCall(ctx, "HGET", s.key("visitfail", n, ""), stage+" "+id))
-	}
-	redisconn.Pipeline(ctx, s.client.Retrying, calls)
-	for i, stage := range names {
-		v, replies := VisitOf{Stage: stage}, calls[4*i:4*i+4]
-		v.Due, v.Died, v.Running = scoreOf(replies[0].Reply), scoreOf(replies[1].Reply), replies[2].Reply.Err() == nil
-		switch text, err := replies[3].Reply.Text(); {
-		case err == nil:
-			f, _ := ParseFailure(text)
-			v.Failure = &f
-		case !errors.Is(err, redis.Nil):
-			return nil, err
-		}
-		if v.Due != 0 || v.Died != 0 || v.Running || v.Failure != nil {
-			all = append(all, v)
-		}
-	}
-	return all, nil
 }

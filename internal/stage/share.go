@@ -49,16 +49,10 @@ type ownerCall struct {
 	partition int
 	fence     string
 	end       *End
+	bytes     int // of end
 	ended     Ended
 	err       error
 	done      chan struct{} // closed behind the trip
-}
-
-func (c *ownerCall) bytes() int {
-	if c.end == nil {
-		return 0
-	}
-	return len(c.end.Payload)
 }
 
 // NewOwners returns the calls of the owners of a set.
@@ -72,7 +66,7 @@ func (o *Owners) Take(ctx context.Context, t *Take) error {
 // End commits the End of one visit; see Commit. After an error nothing is known of its outcome, unless
 // that is store.ErrFenced.
 func (o *Owners) End(ctx context.Context, partition int, fence string, e *End) (*Ended, error) {
-	c := &ownerCall{partition: partition, fence: fence, end: e}
+	c := &ownerCall{partition: partition, fence: fence, end: e, bytes: len(e.Payload)}
 	if err := o.do(ctx, c); err != nil {
 		return nil, err
 	}
@@ -138,7 +132,7 @@ func (o *Owners) next(t *trips) []*ownerCall {
 	}
 	n, bytes := 0, 0
 	for n < min(len(t.queue), callsPerTrip) {
-		if bytes += t.queue[n].bytes(); n > 0 && bytes > bytesPerTrip {
+		if bytes += t.queue[n].bytes; n > 0 && bytes > bytesPerTrip {
 			break
 		}
 		n++

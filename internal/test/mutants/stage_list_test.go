@@ -101,7 +101,7 @@ var stageMutants = map[string][]mutant{
 		},
 		{
 			"what was put while it ran is taken afterwards", "stage/owner.go",
-			"e.Puts() || o.passed.Swap(false)", "e.Puts()", "TestEarliestVisitWins",
+			"e.Has(istage.Waits, istage.Fails, istage.Puts) || o.passed.Swap(false)", "e.Has(istage.Waits, istage.Fails, istage.Puts)", "TestEarliestVisitWins",
 		},
 		{
 			"a chain looks at the newest of its takes", "stage/chain.go",
