@@ -36,7 +36,8 @@ func startDev(s *session, c *cli.Context) (*embedded.Server, error) {
 		if server.Addr() != devAddr {
 			printf(s.stderr, "--dev: another server has %s, and this worker shares nothing with it; to share its events, run worker without --dev\n", devAddr)
 		}
-		printf(s.stderr, "--dev: to send, type in a second terminal:\n  RUNNEL_REDIS_URL=%s %s %s\n", url, programLine(s.name), sampleSend(s.reg))
+		what, command := sampleCommand(s.reg)
+		printf(s.stderr, "--dev: to %s, type in a second terminal:\n  RUNNEL_REDIS_URL=%s %s %s\n", what, url, programLine(s.name), command)
 		printf(s.stderr, "--dev: a second worker, which shares out the partitions with this one:\n  %s worker --redis-url %s\n", programLine(s.name), url)
 	} else {
 		printf(s.stderr, "--dev: no worker sees it; to reach one that runs with --dev, set RUNNEL_REDIS_URL as that one says\n")
@@ -58,12 +59,17 @@ func startEmbedded() (*embedded.Server, error) {
 	return embedded.Start("127.0.0.1:0")
 }
 
-// sampleSend is a send command for the stream of the first registered processor.
-func sampleSend(app *appview.View) string {
+// sampleCommand is a command to try, and what it does: a send to the stream of the first registered processor,
+// or, of an app whose streams all are an extension's, status.
+func sampleCommand(app *appview.View) (what, command string) {
 	streams, err := app.Streams()
+	all := len(streams)
 	streams = slices.DeleteFunc(streams, func(st *appview.Stream) bool { return store.InternalKind(st.Meta.Kind) })
-	if err != nil || len(streams) == 0 {
-		return "send STREAM '<json>'"
+	switch {
+	case all > 0 && len(streams) == 0:
+		return "look", "status"
+	case err != nil || len(streams) == 0:
+		return "send", "send STREAM '<json>'"
 	}
 	to := streams[0]
 	if processors, err := app.Processors(); err == nil && len(processors) > 0 {
@@ -74,7 +80,7 @@ func sampleSend(app *appview.View) string {
 	if err != nil {
 		sample = []byte("<json>")
 	}
-	return "send " + to.Name + " " + quote(string(sample))
+	return "send", "send " + to.Name + " " + quote(string(sample))
 }
 
 // programLine is the command line that runs this program again. A binary of `go run` is removed

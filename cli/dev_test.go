@@ -10,6 +10,7 @@ import (
 
 	"github.com/runnel-go/runnel"
 	"github.com/runnel-go/runnel/internal/appview"
+	"github.com/runnel-go/runnel/stage"
 )
 
 func TestDev(t *testing.T) {
@@ -79,9 +80,15 @@ func TestDevShowsTheStreamOfTheFirstProcessor(t *testing.T) {
 	later := runnel.NewStream(app, "zones", func(o order) string { return o.Customer }, nil)
 	s := &session{reg: appview.Of(app)}
 	for i, want := range []string{"send orders ", "send zones "} {
-		if got := sampleSend(s.reg); !strings.HasPrefix(got, want) {
+		if _, got := sampleCommand(s.reg); !strings.HasPrefix(got, want) {
 			t.Errorf("got %s, want %s", got, want)
 		}
 		later.Process(fmt.Sprint("printer", i), runnel.Each(func(context.Context, *runnel.Event, order) error { return nil }), nil)
+	}
+	sets := runnel.New("market", nil)
+	defer sets.Close()
+	stage.New(sets, "listings", func(o order) string { return o.Customer }, nil)
+	if what, got := sampleCommand(appview.Of(sets)); what != "look" || got != "status" {
+		t.Errorf("of an app of sets: to %s, %s", what, got)
 	}
 }

@@ -44,7 +44,7 @@ type chain struct {
 	failures map[string]failure // of the entity's visits, by stage
 	own      map[string]bool    // stages whose visits the chain has settled: it knows better than a take
 	unsure   bool               // and does not: a visit was gone, which may have ended when a reply was lost
-	in       bool               // it may call functions of the user, see owner.enter
+	in       bool               // it may call functions of the user; changed under mu
 }
 
 // An entity is what a chain knows of its entity.
@@ -57,7 +57,7 @@ type entity struct {
 
 // run runs visits until none waits.
 func (c *chain) run() {
-	c.in = c.o.enter()
+	c.o.enter(&c.in)
 	c.runOn()
 }
 
@@ -93,9 +93,9 @@ func (c *chain) commit(e *istage.End) *istage.Ended {
 	if !c.in {
 		return nil
 	}
-	c.o.inside.Done()
+	c.o.leave(&c.in)
 	ended := c.o.commit(e)
-	if c.in = c.o.enter(); !c.in {
+	if c.o.enter(&c.in); !c.in {
 		return nil
 	}
 	return ended
@@ -287,11 +287,11 @@ func (t *turn) value() (any, error) {
 	}
 	external := t.o.set.external != nil
 	if !external {
-		t.o.inside.Done() // Redis may be silent
+		t.o.leave(&t.in) // Redis may be silent
 	}
 	found, err := t.o.set.get(t.o.calls, t.o.partition, t.id)
 	if !external {
-		t.in = t.o.enter()
+		t.o.enter(&t.in)
 	}
 	if err != nil {
 		return nil, err
@@ -346,7 +346,7 @@ func (t *turn) end(e *istage.End, as result) istage.Outcome {
 	case ended.Outcome == istage.Begun:
 		t.begins = nil
 	default:
-		t.o.leave(t.chain, begins)
+		t.o.part(t.chain, begins)
 		if ended.Outcome != istage.OK && ended.Outcome != istage.Conflict {
 			t.o.doubt() // it may have begun, and the reply was lost
 		}

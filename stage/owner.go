@@ -84,7 +84,7 @@ func (o *owner) tellStuck() {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	for _, c := range o.chains {
-		if c.runs != nil {
+		if c.in && c.runs != nil {
 			o.log.Error("function is stuck", "op", "release", "stage", named(c.runs.Stage), "entity", c.id, "after", stuckAfter, "help", help.FunctionStuck)
 		}
 	}
@@ -145,14 +145,20 @@ func (o *owner) end() {
 	o.inside.Wait()
 }
 
-// enter reports whether functions of the user may be called, until inside is told that this is done.
-func (o *owner) enter() bool {
+// enter sets in where functions of the user may be called, until leave.
+func (o *owner) enter(in *bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if !o.closed {
+	if *in = !o.closed; *in {
 		o.inside.Add(1)
 	}
-	return !o.closed
+}
+
+func (o *owner) leave(in *bool) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	*in = false
+	o.inside.Done()
 }
 
 // over reports whether an error, or the end of the ownership, means that nothing more is taken.
@@ -203,9 +209,8 @@ func (o *owner) begin(visits []istage.Visit) {
 	for i, v := range visits {
 		all[i].Visit = v
 	}
-	if o.set.external != nil && len(all) > 0 && o.enter() {
+	if o.set.external != nil && len(all) > 0 {
 		o.load(all)
-		o.inside.Done()
 	}
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -239,14 +244,14 @@ func (o *owner) next(c *chain) *taken {
 	return c.runs
 }
 
-// join has a visit run in its chain that the End under way begins; leave takes it back.
+// join has a visit run in its chain that the End under way begins; part takes it back.
 func (o *owner) join(c *chain, v *taken) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	c.waiting = append(c.waiting, *v)
 }
 
-func (o *owner) leave(c *chain, v *taken) {
+func (o *owner) part(c *chain, v *taken) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	c.waiting = slices.DeleteFunc(c.waiting, func(one taken) bool { return one.Number == v.Number && one.Stage == v.Stage })
@@ -307,6 +312,11 @@ func (o *owner) load(visits []taken) {
 		ids[i] = v.ID
 	}
 	slices.Sort(ids)
+	in := false
+	if o.enter(&in); !in {
+		return
+	}
+	defer o.leave(&in)
 	found, err := o.set.external.load(o.ctx, slices.Compact(ids))
 	if err != nil {
 		return

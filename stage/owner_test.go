@@ -172,6 +172,23 @@ func TestAFunctionThatIsStuckIsNamed(t *testing.T) {
 	})
 }
 
+// A server that is silent when a worker stops makes no function stuck.
+func TestASilentServerIsNoStuckFunction(t *testing.T) {
+	inRig(t, &stage.Options{Grace: time.Second}, func(r *rig, s items) { copies(r, s, "copy", 2*time.Second, nil) }, func(r *rig) {
+		w := r.start("w")
+		r.put(item{ID: "a", A: 1})
+		r.c.Sleep(time.Second)
+		w.Isolate(time.Minute)
+		r.c.Sleep(1500 * time.Millisecond) // the function has returned, and its end is not stored
+		r.must(w.Stop())
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		if told := r.told.String(); len(r.calls) != 1 || strings.Contains(told, "stuck") {
+			t.Errorf("calls %v, told %s", r.calls, told)
+		}
+	})
+}
+
 // A visit whose worker is killed is charged an attempt and runs again. It dies when its last attempt ran
 // alone, and others do not. A frozen worker's late commit is refused.
 func TestKilledWorkersAreCharged(t *testing.T) {
