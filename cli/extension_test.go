@@ -100,7 +100,7 @@ func TestDeadOfAPart(t *testing.T) {
 	}
 	s.run("dead", "show", "board/pins", "--id", "wall").matches(t, `(?m)^dead letter +wall$`, `(?m)^field "torn by" +"wind"$`)
 	s.run("dead", "replay", "board/pins", "--yes").want(t, 1, "", "what is dead at board/pins is no event, so it cannot be appended to a stream: dead retry board/pins tries it again")
-	s.run("dead", "retry", "board/pins", "--id", "gate").want(t, 0, "1 dead letter retried\n", "")
+	s.run("dead", "retry", "board/pins", "--id", "gate").want(t, 0, "1 dead note retried\n", "")
 	s.run("dead", "drop", "board/pins", "--yes").want(t, 2, "", "say --all")
 	got := parse[changedLetters](t, s.run("dead", "drop", "board/pins", "--key", "wall", "--yes", "--output", "json"))
 	if len(got.Dropped) != 1 || got.Dropped[0].ID != "wall" || got.Stream != "board" || got.Processor != "pins" {
