@@ -58,11 +58,11 @@ func (o *owner) crashed(v *istage.Visit, stored string) (istage.End, error) {
 		wait = nil
 	}
 	if f.Dead {
-		now, err := o.set.version(o.calls, o.partition, v.ID)
-		if err != nil {
+		now, err := o.set.get(o.calls, o.partition, v.ID)
+		if err != nil && !errors.Is(err, ErrNotFound) {
 			return istage.End{}, err
 		}
-		f.Version = now
+		f.Version = now.version
 		o.set.counted(v.Stage, dead)
 	}
 	o.log.Warn("visit ended its worker", "stage", named(v.Stage), "entity", v.ID, "attempt", f.Attempts, "dead", f.Dead)

@@ -331,12 +331,3 @@ func (s *set) get(ctx context.Context, partition int, id string) (entity, error)
 	}
 	return entity{version: e.Version, passes: e.Passes, payload: e.Payload}, err
 }
-
-// version returns the version of an entity, 0 if there is none.
-func (s *set) version(ctx context.Context, partition int, id string) (int64, error) {
-	e, err := s.get(ctx, partition, id)
-	if errors.Is(err, ErrNotFound) {
-		err = nil
-	}
-	return e.version, err
-}
