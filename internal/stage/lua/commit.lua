@@ -30,8 +30,9 @@ local runs, failures, entities = KEYS[2], KEYS[3], KEYS[4]
 local function settle(id, at)
 	local field, what, key, time, text = ARGV[at] .. ' ' .. id, ARGV[at + 1], KEYS[tonumber(ARGV[at + 2])], ARGV[at + 3], ARGV[at + 4]
 	if what == 'b' then
-		if redis.call('HSETNX', runs, field, moment(time) .. ' ' .. text) == 1 then
+		if redis.call('HEXISTS', runs, field) == 0 then
 			redis.call('ZREM', key, id)
+			redis.call('HSET', runs, field, moment(time) .. ' ' .. text)
 			return true
 		end
 		what = 'p'

@@ -51,7 +51,7 @@ var stageMutants = map[string][]mutant{
 		},
 		{
 			"what runs is not begun once more", stageCommitLua,
-			"moment(time) .. ' ' .. text) == 1 then", "moment(time) .. ' ' .. text) < 2 then", scriptsOfStages,
+			"if redis.call('HEXISTS', runs, field) == 0 then", "if redis.call('HEXISTS', runs, field) < 2 then", scriptsOfStages,
 		},
 		{
 			"a save touches", stageSaveLua,
