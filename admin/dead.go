@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"sort"
 	"time"
 
 	"github.com/runnel-go/runnel/internal/entryid"
@@ -75,7 +76,7 @@ func (d *DeadLetters) read(ctx context.Context, by *Filter, fields bool) ([]Dead
 			}
 		}
 	}
-	slices.SortStableFunc(r.chosen, byEvent)
+	r.sort()
 	if f.ID != "" && len(r.chosen) > 1 {
 		return nil, ambiguous(f.ID, r.chosen, func(d DeadLetter) string { return fmt.Sprintf("%s (event %s)", d.ID, d.Event) })
 	}
@@ -129,7 +130,7 @@ func (r *letterReader) read(ctx context.Context, p store.Partition) error {
 			r.chosen = append(r.chosen, letterOf(one))
 		}
 		if r.f.Limit > 0 && r.f.ID == "" && len(r.chosen) > 4*r.f.Limit { // so that memory does not hold all of them
-			slices.SortStableFunc(r.chosen, byEvent)
+			r.sort()
 			r.chosen = r.chosen[:r.f.Limit]
 		}
 		r.trips.Came(len(letters), bytes)
@@ -142,7 +143,12 @@ func (r *letterReader) read(ctx context.Context, p store.Partition) error {
 	}
 }
 
-func byEvent(a, b DeadLetter) int { return oldest(a.entry, b.entry, a.Partition, b.Partition) }
+func (r *letterReader) sort() {
+	sort.SliceStable(r.chosen, func(i, j int) bool {
+		a, b := &r.chosen[i], &r.chosen[j]
+		return oldest(a.entry, b.entry, a.Partition, b.Partition) < 0
+	})
+}
 
 func letterOf(d store.DeadLetter) DeadLetter {
 	return DeadLetter{

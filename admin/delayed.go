@@ -4,7 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"slices"
+	"sort"
 	"time"
 
 	"github.com/runnel-go/runnel/internal/inspect"
@@ -66,7 +66,7 @@ func (d *Delayed) List(ctx context.Context, f *DelayedFilter) ([]DelayedEvent, e
 			return nil, err
 		}
 	}
-	slices.SortStableFunc(r.chosen, byDue)
+	r.sort()
 	return r.chosen[:r.most()], nil
 }
 
@@ -121,7 +121,7 @@ func (r *delayedReader) forget() {
 	if r.f.Limit == 0 || len(r.chosen) <= 2*r.f.Limit {
 		return
 	}
-	slices.SortStableFunc(r.chosen, byDue)
+	r.sort()
 	rest := r.chosen[r.f.Limit:]
 	for _, e := range rest {
 		r.held -= inspect.Bytes(e.Fields)
@@ -130,8 +130,11 @@ func (r *delayedReader) forget() {
 	r.chosen = r.chosen[:r.f.Limit]
 }
 
-func byDue(a, b DelayedEvent) int {
-	return cmp.Or(a.Due.Compare(b.Due), cmp.Compare(a.Partition, b.Partition))
+func (r *delayedReader) sort() {
+	sort.SliceStable(r.chosen, func(i, j int) bool {
+		a, b := &r.chosen[i], &r.chosen[j]
+		return cmp.Or(a.Due.Compare(b.Due), cmp.Compare(a.Partition, b.Partition)) < 0
+	})
 }
 
 func delayedOf(partition int, e store.DelayedEvent) DelayedEvent {

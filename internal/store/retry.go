@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -157,14 +158,13 @@ func (c RetryStore) Retries(ctx context.Context, p Partition) (states []RetrySta
 		}
 	}
 	states = make([]RetryState, 0, len(found))
-	for id, text := range found {
-		s, err := parseRetry(id, text)
+	for _, id := range slices.SortedFunc(maps.Keys(found), entryid.Compare) {
+		s, err := parseRetry(id, found[id])
 		if err != nil {
 			return nil, now, p.wrap("retries", err)
 		}
 		states = append(states, s)
 	}
-	slices.SortFunc(states, func(a, b RetryState) int { return entryid.Compare(a.ID, b.ID) })
 	if now, err = c.Retrying.Time(ctx).Result(); err != nil {
 		return nil, now, p.wrap("retries", classify(err))
 	}
