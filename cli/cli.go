@@ -16,7 +16,7 @@
 // to stderr. Exit codes: 0 done, 1 an error, 2 a mistake in the command line, 3 a
 // check found something, 130 interrupted twice.
 //
-// A command is a function that returns a *cli.Command, in a file cmd_*.go. It runs in a
+// A command is a function that returns a *cobra.Command, in a file cmd_*.go. It runs in a
 // session, which connects it to the app, to Redis and to the output. Commands only read
 // arguments and write results: package admin changes and internal/inspect reads.
 package cli
@@ -32,7 +32,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/urfave/cli/v2"
+	"github.com/spf13/cobra"
 
 	"github.com/runnel-go/runnel"
 	"github.com/runnel-go/runnel/internal/help"
@@ -74,9 +74,8 @@ type program struct {
 	stdout io.Writer
 	stderr io.Writer
 
-	ownsProcess bool     // Run, not Main
-	flags       []string // as they were typed
-	child       child    // gets the signals while it runs
+	ownsProcess bool  // Run, not Main
+	child       child // gets the signals while it runs
 }
 
 func newProgram(app *runnel.App, stdin io.Reader, stdout, stderr io.Writer) *program {
@@ -85,15 +84,9 @@ func newProgram(app *runnel.App, stdin io.Reader, stdout, stderr io.Writer) *pro
 }
 
 func (p *program) main(ctx context.Context, args []string) int {
-	if len(args) > 0 && args[0] == completeWord {
-		return p.complete(ctx, args[1:])
-	}
 	root := p.root()
-	arranged, flags, err := arrange(root, args)
-	p.flags = flags
-	if err == nil {
-		err = dispatch(ctx, p, root, arranged)
-	}
+	root.SetArgs(append([]string{}, args...)) // nil would be those of the process
+	err := root.ExecuteContext(ctx)
 	if lost := failed(p.stdout); lost != nil && !errors.Is(err, lost) {
 		lost = fmt.Errorf("the output could not be written: %w", lost)
 		if code := p.report(ctx, err); code != 0 {
@@ -106,22 +99,44 @@ func (p *program) main(ctx context.Context, args []string) int {
 }
 
 // root returns the command line.
-func (p *program) root() *cli.App {
-	usage := "work on the events of app " + p.appName() + ", send and inspect them"
+func (p *program) root() *cobra.Command {
+	usage := "Work on the events of app " + p.appName() + ", send and inspect them."
 	if p.app == nil {
-		usage = "send events, look after processors, build and run workers"
+		usage = "Send events, look after processors, build and run workers."
 	}
-	return &cli.App{
-		Name: p.name, HelpName: p.name, Usage: usage,
-		Flags: p.globals(),
-		Commands: slices.Concat([]*cli.Command{
-			newCommand(p), workerCommand(p), sendCommand(p), sendManyCommand(p), statusCommand(p), topCommand(p),
-			checkCommand(p), doctorCommand(p), benchCommand(p), workersCommand(p), streamCommand(p),
-			tailCommand(p), processorCommand(p), parkedCommand(p), deadCommand(p), delayedCommand(p),
-			quarantineCommand(p), rulesCommand(p), auditCommand(p), dashboardCommand(p), completionCommand(p),
-			versionCommand(p),
-		}, ruleCommands(p), extensionCommands(p)),
+	root := &cobra.Command{
+		Use: p.name, Short: usage, Args: cobra.ArbitraryArgs, RunE: p.noCommand, ValidArgsFunction: p.completeHidden,
+		SilenceErrors: true, SilenceUsage: true,
 	}
+	root.SetIn(p.stdin)
+	root.SetOut(p.stdout)
+	root.SetErr(p.stderr)
+	root.SetFlagErrorFunc(onUsageError)
+	p.globals().addTo(root.PersistentFlags())
+	flagList{newFlag(flagVersion, false, "print the versions")}.addTo(root.Flags())
+	help := root.HelpFunc()
+	root.SetHelpFunc(func(c *cobra.Command, args []string) {
+		if c == root {
+			p.reveal(&call{c, args})
+		}
+		help(c, args)
+	})
+	for _, in := range []struct {
+		title    string
+		commands []*cobra.Command
+	}{
+		{"Run and send:", []*cobra.Command{newCommand(p), workerCommand(p), sendCommand(p), sendManyCommand(p), tailCommand(p)}},
+		{"Look:", []*cobra.Command{statusCommand(p), topCommand(p), checkCommand(p), doctorCommand(p), benchCommand(p), auditCommand(p), dashboardCommand(p)}},
+		{"Look after:", slices.Concat(ruleCommands(p), extensionCommands(p), []*cobra.Command{workersCommand(p), streamCommand(p), processorCommand(p), parkedCommand(p), deadCommand(p), delayedCommand(p), quarantineCommand(p), rulesCommand(p)})},
+	} {
+		root.AddGroup(&cobra.Group{ID: in.title, Title: in.title})
+		for _, c := range in.commands {
+			c.GroupID = in.title
+			root.AddCommand(c)
+		}
+	}
+	root.AddCommand(versionCommand(p))
+	return root
 }
 
 func (p *program) appName() string {
@@ -132,16 +147,16 @@ func (p *program) appName() string {
 }
 
 // noCommand is run where the command line names no command.
-func (p *program) noCommand(c *cli.Context) error {
-	if c.Args().Present() {
-		var names []string
-		for _, known := range c.App.Commands {
-			names = append(names, known.Names()...)
-		}
-		return usagef(c, "unknown command %q%s", c.Args().First(), meant(c.Args().First(), names))
+func (p *program) noCommand(root *cobra.Command, args []string) error {
+	c := &call{root, args}
+	switch {
+	case len(args) > 0:
+		return usagef(c, "unknown command %q%s", args[0], meant(c))
+	case c.Bool(flagVersion):
+		return p.runVersion(c)
 	}
-	p.reveal(c, c.Command.Subcommands)
-	helpOf(p.stderr, c.Command, true)
+	root.SetOut(p.stderr)
+	root.HelpFunc()(root, nil)
 	return exitCode(2)
 }
 

@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/urfave/cli/v2"
+	"github.com/spf13/cobra"
 
 	"github.com/runnel-go/runnel/internal/inspect"
 	"github.com/runnel-go/runnel/internal/words"
@@ -14,15 +14,15 @@ import (
 // auditedByDefault is how many actions `audit ls` lists without --limit.
 const auditedByDefault = 50
 
-func auditCommand(p *program) *cli.Command {
-	limit := &cli.IntFlag{Name: flagLimit, Aliases: []string{"n"}, Value: auditedByDefault, Usage: "at most `N` actions"}
-	ls := p.command("ls", "list what was done from the dashboard: by whom, from where, why, and with which outcome; the newest first", []cli.Flag{limit}, runAudit,
+func auditCommand(p *program) *cobra.Command {
+	limit := newFlag(flagLimit, auditedByDefault, "at most `N` actions")
+	ls := p.command("ls", "list what was done from the dashboard: by whom, from where, why, and with which outcome; the newest first", flagList{limit}, runAudit,
 		"PROG audit ls",
 		"PROG audit ls --limit 500 --output json")
 	return p.group("audit", "see what was done from the dashboard", ls)
 }
 
-func runAudit(ctx context.Context, s *session, c *cli.Context) error {
+func runAudit(ctx context.Context, s *session, c *call) error {
 	if err := checkLimit(c); err != nil {
 		return err
 	}

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/urfave/cli/v2"
+	"github.com/spf13/cobra"
 
 	"github.com/runnel-go/runnel/internal/inspect"
 	"github.com/runnel-go/runnel/internal/store"
@@ -30,13 +30,13 @@ const (
 	benchLimit = 0.85
 )
 
-func benchCommand(p *program) *cli.Command {
-	return p.command("bench", "load this Redis for some seconds, and measure how fast it sends and drains events", []cli.Flag{
-		&cli.DurationFlag{Name: flagDuration, Value: 5 * time.Second, Usage: "how long to measure, as a `DURATION` of 500ms to 1m"},
-		&cli.IntFlag{Name: flagPartitions, Value: 16, Usage: "partition `COUNT`, 1 to 1024"},
-		&cli.IntFlag{Name: flagSize, Value: 100, Usage: "`BYTES` of a record, 1 to 1048576"},
-		&cli.IntFlag{Name: flagBatch, Value: 100, Usage: "records that are sent together, `COUNT` of 1 to 10000"},
-		&cli.IntFlag{Name: flagSenders, Value: 4, Usage: "goroutines that send, `COUNT` of 1 to 256"},
+func benchCommand(p *program) *cobra.Command {
+	return p.command("bench", "load this Redis for some seconds, and measure how fast it sends and drains events", flagList{
+		newFlag(flagDuration, 5*time.Second, "how long to measure, as a `DURATION` of 500ms to 1m"),
+		newFlag(flagPartitions, 16, "partition `COUNT`, 1 to 1024"),
+		newFlag(flagSize, 100, "`BYTES` of a record, 1 to 1048576"),
+		newFlag(flagBatch, 100, "records that are sent together, `COUNT` of 1 to 10000"),
+		newFlag(flagSenders, 4, "goroutines that send, `COUNT` of 1 to 256"),
 		yesFlag(),
 	}, runBench,
 		"PROG bench",
@@ -68,7 +68,7 @@ type measure struct {
 	RedisCPU *float64 `json:"redis_cpu"` // share of a core; nil: unknown
 }
 
-func runBench(ctx context.Context, s *session, c *cli.Context) error {
+func runBench(ctx context.Context, s *session, c *call) error {
 	out := benched{Partitions: c.Int(flagPartitions), Size: c.Int(flagSize), Batch: c.Int(flagBatch), Senders: c.Int(flagSenders)}
 	duration := c.Duration(flagDuration)
 	if err := checkBench(c, s.stdin, out, duration); err != nil {
@@ -106,7 +106,7 @@ func runBench(ctx context.Context, s *session, c *cli.Context) error {
 	return s.out.table(out, out.write)
 }
 
-func checkBench(c *cli.Context, stdin io.Reader, b benched, duration time.Duration) error {
+func checkBench(c *call, stdin io.Reader, b benched, duration time.Duration) error {
 	if duration < 500*time.Millisecond || duration > time.Minute {
 		return usagef(c, "--%s %v is not between 500ms and 1m", flagDuration, duration)
 	}

@@ -4,8 +4,9 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"time"
 
-	"github.com/urfave/cli/v2"
+	"github.com/spf13/cobra"
 
 	"github.com/runnel-go/runnel/internal/extension"
 	"github.com/runnel-go/runnel/internal/inspect"
@@ -22,12 +23,12 @@ const (
 	exitThreshold exitCode = 3
 )
 
-func checkCommand(p *program) *cli.Command {
-	return p.command("check [STREAM[/PROCESSOR]]", "for monitoring: exit with 3 if nothing processes, processors are too far behind, events were lost or forgotten, Redis evicts, or partitions are quarantined or held", []cli.Flag{
-		&cli.Int64Flag{Name: flagMaxLag, DefaultText: "any", Usage: "largest `LAG` of a processor, in events"},
-		&cli.DurationFlag{Name: flagMaxAge, DefaultText: "any", Usage: "largest age of an event that is not acked, as a `DURATION`"},
-		&cli.Int64Flag{Name: flagMaxDead, DefaultText: "any", Usage: "largest `NUMBER` of dead letters of a processor"},
-		&cli.Int64Flag{Name: flagMaxLost, Usage: "largest `NUMBER` of events of a processor that were removed before they were processed"},
+func checkCommand(p *program) *cobra.Command {
+	return p.command("check [STREAM[/PROCESSOR]]", "for monitoring: exit with 3 if nothing processes, processors are too far behind, events were lost or forgotten, Redis evicts, or partitions are quarantined or held", flagList{
+		newFlag(flagMaxLag, int64(0), "largest `LAG` of a processor, in events (default any)"),
+		newFlag(flagMaxAge, time.Duration(0), "largest age of an event that is not acked, as a `DURATION` (default any)"),
+		newFlag(flagMaxDead, int64(0), "largest `NUMBER` of dead letters of a processor (default any)"),
+		newFlag(flagMaxLost, int64(0), "largest `NUMBER` of events of a processor that were removed before they were processed"),
 	}, runCheck,
 		"PROG check --max-lag 10000 --max-age 5m",
 		"PROG check orders/printer --max-dead 0 --output json")
@@ -46,7 +47,7 @@ type checkedProc struct {
 	Totals    inspect.Totals `json:"totals"`
 }
 
-func runCheck(ctx context.Context, s *session, c *cli.Context) error {
+func runCheck(ctx context.Context, s *session, c *call) error {
 	for _, name := range []string{flagMaxLag, flagMaxDead, flagMaxLost} {
 		if c.Int64(name) < 0 {
 			return usagef(c, "--%s %d is below 0", name, c.Int64(name))
@@ -90,7 +91,7 @@ func runCheck(ctx context.Context, s *session, c *cli.Context) error {
 }
 
 // limitsOf reads the limits from the flags.
-func limitsOf(c *cli.Context) inspect.Limits {
+func limitsOf(c *call) inspect.Limits {
 	return inspect.Limits{
 		Lag:  ifSet(c, flagMaxLag, c.Int64(flagMaxLag)),
 		Age:  ifSet(c, flagMaxAge, c.Duration(flagMaxAge)),

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/urfave/cli/v2"
+	"github.com/spf13/cobra"
 
 	"github.com/runnel-go/runnel/internal/help"
 	"github.com/runnel-go/runnel/web"
@@ -24,19 +24,19 @@ const (
 	dashboardAddr     = "127.0.0.1:8080"
 )
 
-func dashboardCommand(p *program) *cli.Command {
-	return p.command("dashboard", "serve a dashboard for the browser, and the metrics of the app as a whole at /metrics, until interrupted; it only reads, unless --allow-actions", []cli.Flag{
-		&cli.StringFlag{Name: flagAddr, Value: dashboardAddr, DefaultText: dashboardAddr, Usage: "serve at this `ADDRESS`; other than on the loopback, others can see the events"},
-		&cli.StringFlag{Name: flagHosts, DefaultText: "localhost on the loopback, else any", Usage: "answer only under these `NAMES`, with commas between them, such as those of a proxy"},
-		boolFlag(flagAllowActions, "let everyone who has the token pause, replay, drop and so on"),
-		&cli.StringFlag{Name: flagTokenFile, DefaultText: envDashboardToken, Usage: "`FILE` with the token for actions"},
+func dashboardCommand(p *program) *cobra.Command {
+	return p.command("dashboard", "serve a dashboard for the browser, and the metrics of the app as a whole at /metrics, until interrupted; it only reads, unless --allow-actions", flagList{
+		newFlag(flagAddr, dashboardAddr, "serve at this `ADDRESS`; other than on the loopback, others can see the events"),
+		newFlag(flagHosts, "", "answer only under these `NAMES`, with commas between them, such as those of a proxy (default localhost on the loopback, else any)"),
+		newFlag(flagAllowActions, false, "let everyone who has the token pause, replay, drop and so on"),
+		newFlag(flagTokenFile, "", "`FILE` with the token for actions (default "+envDashboardToken+")"),
 	}, runDashboard,
 		"PROG dashboard",
 		"PROG dashboard --addr 127.0.0.1:9000 --hosts shop.example.com",
 		"PROG dashboard --allow-actions --token-file /run/secrets/dashboard")
 }
 
-func runDashboard(ctx context.Context, s *session, c *cli.Context) error {
+func runDashboard(ctx context.Context, s *session, c *call) error {
 	addr := c.String(flagAddr)
 	host, _, err := net.SplitHostPort(addr)
 	if err != nil {
@@ -65,7 +65,7 @@ func runDashboard(ctx context.Context, s *session, c *cli.Context) error {
 }
 
 // dashboardOptions reads the other flags.
-func dashboardOptions(c *cli.Context, loopback bool) (*web.Options, error) {
+func dashboardOptions(c *call, loopback bool) (*web.Options, error) {
 	opts := &web.Options{Hosts: list(c.String(flagHosts)), AllowActions: c.Bool(flagAllowActions), Token: os.Getenv(envDashboardToken)}
 	if loopback && !c.IsSet(flagHosts) {
 		opts.Hosts = []string{"localhost", "127.0.0.1", "::1"}

@@ -13,7 +13,8 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"github.com/urfave/cli/v2"
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/runnel-go/runnel/internal/extension"
 	"github.com/runnel-go/runnel/internal/inspect"
@@ -24,14 +25,14 @@ import (
 )
 
 // deadFlags select dead letters.
-func deadFlags(more ...cli.Flag) []cli.Flag {
-	return selectionFlags(append([]cli.Flag{
-		&cli.DurationFlag{Name: flagSince, DefaultText: "ever", Usage: "only those of the last `TIME`, such as 1h30m"},
-		&cli.StringFlag{Name: flagError, Usage: "only those whose error or reason contains this `TEXT`"},
+func deadFlags(more ...*pflag.Flag) flagList {
+	return selectionFlags(append(flagList{
+		newFlag(flagSince, time.Duration(0), "only those of the last `TIME`, such as 1h30m (default ever)"),
+		newFlag(flagError, "", "only those whose error or reason contains this `TEXT`"),
 	}, more...)...)
 }
 
-func deadCommand(p *program) *cli.Command {
+func deadCommand(p *program) *cobra.Command {
 	ls := p.command("ls [STREAM/PROCESSOR]", "list dead letters, the oldest event first; without a processor, the processors that have dead letters",
 		deadFlags(), runDeadLs,
 		"PROG dead ls",
@@ -46,11 +47,11 @@ func deadCommand(p *program) *cli.Command {
 	return p.group("dead", "look after dead letters", ls, show, deadRetryCommand(p), deadReplayCommand(p), drop)
 }
 
-func runDeadLs(ctx context.Context, s *session, c *cli.Context) error {
-	if !c.Args().Present() {
+func runDeadLs(ctx context.Context, s *session, c *call) error {
+	if len(c.args) == 0 {
 		return runDeadOverview(ctx, s, c)
 	}
-	return selected(func(ctx context.Context, s *selection, _ *cli.Context) error {
+	return selected(func(ctx context.Context, s *selection, _ *call) error {
 		letters, err := s.letters(ctx)
 		if err != nil {
 			return err
@@ -104,9 +105,9 @@ type listedDead struct {
 }
 
 // runDeadOverview lists the processors that have dead letters.
-func runDeadOverview(ctx context.Context, s *session, c *cli.Context) error {
+func runDeadOverview(ctx context.Context, s *session, c *call) error {
 	for _, f := range deadFlags() {
-		if c.IsSet(f.Names()[0]) {
+		if c.IsSet(f.Name) {
 			return usagef(c, "which processor? say STREAM/PROCESSOR; without it there is a list of processors, and no flag narrows that down")
 		}
 	}
@@ -191,7 +192,7 @@ const (
 	recordsShown = 32 << 20
 )
 
-func runDeadShow(ctx context.Context, s *selection, _ *cli.Context) error {
+func runDeadShow(ctx context.Context, s *selection, _ *call) error {
 	s.filter.Fields = true
 	letters, err := s.letters(ctx)
 	if err != nil {
@@ -270,7 +271,7 @@ type changedLetters struct {
 	Dropped   []extension.Failure `json:"dropped"`
 }
 
-func runDeadDrop(ctx context.Context, s *selection, c *cli.Context) error {
+func runDeadDrop(ctx context.Context, s *selection, c *call) error {
 	return changeLetters(ctx, c, s, letterChange{
 		did: "dropped", left: "what is left is listed by dead ls",
 		question: "Delete %[1]s of %[2]s/%[3]s for good?", ask: true,
@@ -292,7 +293,7 @@ type letterChange struct {
 }
 
 // changeLetters changes the selected dead letters, or lists them with --dry-run.
-func changeLetters(ctx context.Context, c *cli.Context, s *selection, change letterChange) error {
+func changeLetters(ctx context.Context, c *call, s *selection, change letterChange) error {
 	letters, err := s.letters(ctx)
 	if err != nil {
 		return err

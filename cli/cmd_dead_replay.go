@@ -10,7 +10,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/urfave/cli/v2"
+	"github.com/spf13/cobra"
 
 	"github.com/runnel-go/runnel/admin"
 	"github.com/runnel-go/runnel/internal/extension"
@@ -20,8 +20,8 @@ import (
 
 const untouched = "the dead letters behind it are as they were: repeat the command"
 
-func deadRetryCommand(p *program) *cli.Command {
-	yes := &cli.BoolFlag{Name: flagYes, Aliases: []string{"y"}, DisableDefaultText: true, Usage: "do not ask at a terminal"}
+func deadRetryCommand(p *program) *cobra.Command {
+	yes := newFlag(flagYes, false, "do not ask at a terminal")
 	return p.command("retry STREAM/PROCESSOR", "give dead letters back to their processor alone, which attempts their events anew, in order per key",
 		deadFlags(dryRunFlag(), yes), selected(runDeadRetry),
 		"PROG dead retry orders/printer --id 3/1767225600000-0",
@@ -37,7 +37,7 @@ type retriedLetters struct {
 	Retried   []extension.Failure `json:"retried"`
 }
 
-func runDeadRetry(ctx context.Context, s *selection, c *cli.Context) error {
+func runDeadRetry(ctx context.Context, s *selection, c *call) error {
 	if targets.OfCore(s.target) {
 		if err := s.runs(ctx); err != nil {
 			return err
@@ -69,9 +69,9 @@ func (s *selection) runs(ctx context.Context) error {
 // events are the dead letters of a processor, which are events.
 func (s *selection) events() *admin.DeadLetters { return s.admin.DeadLetters(s.stream, s.processor) }
 
-func deadReplayCommand(p *program) *cli.Command {
+func deadReplayCommand(p *program) *cobra.Command {
 	return p.command("replay STREAM/PROCESSOR", "append the events of dead letters again, the oldest first, for every processor of the stream, and remove the dead letters",
-		deadFlags(dryRunFlag(), &cli.StringFlag{Name: flagTo, DefaultText: "the same", Usage: "append to this `STREAM` instead"}, yesFlag()), selected(runDeadReplay),
+		deadFlags(dryRunFlag(), newFlag(flagTo, "", "append to this `STREAM` instead (default the same)"), yesFlag()), selected(runDeadReplay),
 		"PROG dead replay orders/printer --dry-run",
 		"PROG dead replay orders/printer --key ada --yes",
 		"PROG dead replay orders/printer --since 1h --to orders-again")
@@ -86,7 +86,7 @@ type replayedLetters struct {
 	Replayed  []admin.Replayed `json:"replayed"`
 }
 
-func runDeadReplay(ctx context.Context, s *selection, c *cli.Context) error {
+func runDeadReplay(ctx context.Context, s *selection, c *call) error {
 	how := &admin.ReplayOptions{To: c.String(flagTo), DryRun: c.Bool(flagDryRun)}
 	if !targets.OfCore(s.target) {
 		return fmt.Errorf("what is dead at %s/%s is no event, so it cannot be appended to a stream: dead retry %[1]s/%[2]s tries it again", s.stream, s.processor)

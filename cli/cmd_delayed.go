@@ -8,7 +8,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/urfave/cli/v2"
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/runnel-go/runnel/admin"
 	"github.com/runnel-go/runnel/internal/redisconn"
@@ -16,11 +17,11 @@ import (
 	"github.com/runnel-go/runnel/internal/words"
 )
 
-func delayedCommand(p *program) *cli.Command {
-	flags := func(more ...cli.Flag) []cli.Flag {
+func delayedCommand(p *program) *cobra.Command {
+	flags := func(more ...*pflag.Flag) flagList {
 		return append(more, partitionFlag(), limitFlag("at most `N` events, those that are due first"))
 	}
-	all := boolFlag(flagAll, "all of them, where neither an ID nor another flag says which")
+	all := newFlag(flagAll, false, "all of them, where neither an ID nor another flag says which")
 	ls := p.command("ls STREAM [ID...]", "list delayed events, the first one due on top", flags(), runDelayedLs,
 		"PROG delayed ls orders",
 		"PROG delayed ls orders --partition 3 --limit 10 --output json")
@@ -40,8 +41,8 @@ type delayedArgs struct {
 }
 
 // delayedArgsOf reads the arguments, and looks up the stream.
-func delayedArgsOf(ctx context.Context, s *session, c *cli.Context) (*delayedArgs, error) {
-	a := &delayedArgs{&admin.DelayedFilter{Limit: c.Int(flagLimit)}, c.Args().Tail()}
+func delayedArgsOf(ctx context.Context, s *session, c *call) (*delayedArgs, error) {
+	a := &delayedArgs{&admin.DelayedFilter{Limit: c.Int(flagLimit)}, c.args[min(1, len(c.args)):]}
 	if s.stream == "" {
 		return nil, usagef(c, "which stream?")
 	}
@@ -80,7 +81,7 @@ type shownDelayed struct {
 	Record json.RawMessage `json:"record,omitempty"` // decoded, if it can be
 }
 
-func runDelayedLs(ctx context.Context, s *session, c *cli.Context) error {
+func runDelayedLs(ctx context.Context, s *session, c *call) error {
 	a, err := delayedArgsOf(ctx, s, c)
 	if err != nil {
 		return err
@@ -128,7 +129,7 @@ type changedDelayed struct {
 
 // changeDelayed changes each event that the arguments select.
 func changeDelayed(done string, change func(*admin.Delayed, context.Context, ...string) ([]string, error)) runner {
-	return func(ctx context.Context, s *session, c *cli.Context) error {
+	return func(ctx context.Context, s *session, c *call) error {
 		a, err := delayedArgsOf(ctx, s, c)
 		if err != nil {
 			return err

@@ -7,7 +7,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/urfave/cli/v2"
+	"github.com/spf13/cobra"
 
 	"github.com/runnel-go/runnel/internal/extension"
 	"github.com/runnel-go/runnel/internal/inspect"
@@ -19,15 +19,15 @@ const flagRole = "role"
 // roles are the names of the roles.
 func roles() string { return strings.Join(slices.Sorted(maps.Keys(keys.Roles())), ", ") }
 
-func doctorCommand(p *program) *cli.Command {
-	role := &cli.StringFlag{Name: flagRole, Value: keys.Work.String(), Usage: "what this user of Redis is for: `ROLE` " + roles()}
-	return p.command("doctor", "is this Redis fit for production, and may this user do what is needed? Exit with 3 if not", []cli.Flag{role}, runDoctor,
+func doctorCommand(p *program) *cobra.Command {
+	role := newFlag(flagRole, keys.Work.String(), "what this user of Redis is for: `ROLE` "+roles())
+	return p.command("doctor", "is this Redis fit for production, and may this user do what is needed? Exit with 3 if not", flagList{role}, runDoctor,
 		"PROG doctor",
 		"PROG doctor --role producer",
 		"PROG doctor --output json")
 }
 
-func runDoctor(ctx context.Context, s *session, c *cli.Context) error {
+func runDoctor(ctx context.Context, s *session, c *call) error {
 	role, ok := keys.Roles()[c.String(flagRole)]
 	if !ok {
 		return usagef(c, "--%s %q is none of %s", flagRole, c.String(flagRole), roles())

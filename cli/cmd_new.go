@@ -17,7 +17,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/urfave/cli/v2"
+	"github.com/spf13/cobra"
 
 	"github.com/runnel-go/runnel/examples"
 )
@@ -39,22 +39,22 @@ type createdApp struct {
 	Runnel string `json:"runnel"` // its version, or the directory of its source
 }
 
-func newCommand(p *program) *cli.Command {
-	replace := &cli.StringFlag{Name: flagReplace, Usage: "build the app with the source of runnel in `DIR`, a clone of its repository; default is what this program was built from"}
-	return p.plain("new DIRECTORY", "write the files of a new app into a new directory", []cli.Flag{replace}, p.runNew,
+func newCommand(p *program) *cobra.Command {
+	replace := newFlag(flagReplace, "", "build the app with the source of runnel in `DIR`, a clone of its repository; default is what this program was built from")
+	return p.plain("new DIRECTORY", "write the files of a new app into a new directory", flagList{replace}, p.runNew,
 		p.name+" new shop",
 		p.name+" new ../shop --replace .")
 }
 
-func (p *program) runNew(c *cli.Context) error {
-	if c.NArg() != 1 {
-		return usagef(c, "one directory is needed, such as shop, not %d arguments", c.NArg())
+func (p *program) runNew(c *call) error {
+	if len(c.args) != 1 {
+		return usagef(c, "one directory is needed, such as shop, not %d arguments", len(c.args))
 	}
-	dir, err := filepath.Abs(c.Args().First())
+	dir, err := filepath.Abs(c.arg(0))
 	if err != nil {
 		return err
 	}
-	app := createdApp{App: filepath.Base(dir), Dir: c.Args().First()}
+	app := createdApp{App: filepath.Base(dir), Dir: c.arg(0)}
 	app.Module = "example.com/" + app.App
 	if !newApps.MatchString(app.App) {
 		return usagef(c, `the directory %q names no app: up to 64 small letters, digits, "_" and "-", the first one a letter`, app.App)
@@ -72,7 +72,7 @@ func (p *program) runNew(c *cli.Context) error {
 		return fmt.Errorf("new app %s: %w", app.App, err)
 	}
 	if require.dir == "" {
-		if err := tidy(c.Context, dir, raw(p.stderr)); err != nil {
+		if err := tidy(c.Context(), dir, raw(p.stderr)); err != nil {
 			return fmt.Errorf("the files are in %s, but go.mod is not complete: %w; type `go mod tidy` there", app.Dir, err)
 		}
 	}
@@ -87,7 +87,7 @@ func (p *program) runNew(c *cli.Context) error {
 type required struct{ version, dir string }
 
 // requirement returns --replace, else what this program was built from.
-func requirement(c *cli.Context) (required, error) {
+func requirement(c *call) (required, error) {
 	if c.IsSet(flagReplace) {
 		dir, err := filepath.Abs(c.String(flagReplace))
 		if err != nil {

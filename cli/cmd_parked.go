@@ -6,16 +6,17 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/urfave/cli/v2"
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/runnel-go/runnel/internal/extension"
 	"github.com/runnel-go/runnel/internal/targets"
 	"github.com/runnel-go/runnel/internal/words"
 )
 
-func parkedCommand(p *program) *cli.Command {
-	flags := func(more ...cli.Flag) []cli.Flag {
-		return selectionFlags(append(more, &cli.StringFlag{Name: flagError, Usage: "only those whose error contains this `TEXT`"})...)
+func parkedCommand(p *program) *cobra.Command {
+	flags := func(more ...*pflag.Flag) flagList {
+		return selectionFlags(append(more, newFlag(flagError, "", "only those whose error contains this `TEXT`"))...)
 	}
 	ls := p.command("ls STREAM/PROCESSOR", "list events that wait for another attempt, and those that wait behind them", flags(), selected(runParkedLs),
 		"PROG parked ls orders/printer",
@@ -44,7 +45,7 @@ func (s *selection) listed(ctx context.Context, in extension.FailureStore) ([]ex
 	return all, err
 }
 
-func runParkedLs(ctx context.Context, s *selection, _ *cli.Context) error {
+func runParkedLs(ctx context.Context, s *selection, _ *call) error {
 	parked, err := s.parked()
 	if err != nil {
 		return err
@@ -65,11 +66,11 @@ func runParkedLs(ctx context.Context, s *selection, _ *cli.Context) error {
 	})
 }
 
-func runParkedRetry(ctx context.Context, s *selection, _ *cli.Context) error {
+func runParkedRetry(ctx context.Context, s *selection, _ *call) error {
 	return changeParked(ctx, s, "due now", extension.FailureStore.Retry, nil)
 }
 
-func runParkedDrop(ctx context.Context, s *selection, c *cli.Context) error {
+func runParkedDrop(ctx context.Context, s *selection, c *call) error {
 	return changeParked(ctx, s, "dropped", extension.FailureStore.Drop, func(n int) error {
 		return s.confirm(c, "Give up %s of %s/%s for good?", words.Plural(n, s.target.Noun), s.stream, s.processor)
 	})

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/urfave/cli/v2"
+	"github.com/spf13/cobra"
 
 	"github.com/runnel-go/runnel/admin"
 	"github.com/runnel-go/runnel/internal/inspect"
@@ -28,21 +28,21 @@ const (
 )
 
 // ruleCommands are pause, resume, block and unblock.
-func ruleCommands(p *program) []*cli.Command {
-	scope := []cli.Flag{
-		&cli.IntFlag{Name: flagPartition, DefaultText: "all", Usage: "only partition `N` of a processor"},
-		boolFlag(flagAll, "the whole app"),
+func ruleCommands(p *program) []*cobra.Command {
+	scope := flagList{
+		newFlag(flagPartition, 0, "only partition `N` of a processor (default all)"),
+		newFlag(flagAll, false, "the whole app"),
 	}
-	set := append([]cli.Flag{
-		&cli.StringFlag{Name: flagWhy, Usage: "`REASON`, which rules ls and status show"},
-		&cli.StringFlag{Name: flagWho, Usage: "`NAME` that they show (default user@host)"},
-		&cli.DurationFlag{Name: flagFor, DefaultText: "until it is removed", Usage: "end by itself after this `TIME`, such as 10m"},
-		boolFlag(flagYet, "also what does not exist yet: it is held back from its start"),
-		boolFlag(flagWait, "return when no function runs any more and none can begin to"),
+	set := append(flagList{
+		newFlag(flagWhy, "", "`REASON`, which rules ls and status show"),
+		newFlag(flagWho, "", "`NAME` that they show (default user@host)"),
+		newFlag(flagFor, time.Duration(0), "end by itself after this `TIME`, such as 10m (default until it is removed)"),
+		newFlag(flagYet, false, "also what does not exist yet: it is held back from its start"),
+		newFlag(flagWait, false, "return when no function runs any more and none can begin to"),
 	}, scope...)
-	mean := boolFlag(flagAsAdmin, "say that you mean it: a block is an administrator's")
+	mean := newFlag(flagAsAdmin, false, "say that you mean it: a block is an administrator's")
 	const of = " STREAM[/PROCESSOR]|--all"
-	return []*cli.Command{
+	return []*cobra.Command{
 		p.command("pause"+of, "hold back an app, a stream, a processor or a partition: it takes no event until resume", set, setRule(admin.RulePause),
 			"PROG pause orders/printer --why 'no paper' --for 10m",
 			"PROG pause orders/printer --partition 3",
@@ -59,16 +59,16 @@ func ruleCommands(p *program) []*cli.Command {
 }
 
 // scopeOf reads the scope of a rule, and refuses a block that may not be meant.
-func scopeOf(c *cli.Context, kind admin.RuleKind) (scope admin.Scope, err error) {
-	stream, processor, narrower := strings.Cut(c.Args().First(), "/")
+func scopeOf(c *call, kind admin.RuleKind) (scope admin.Scope, err error) {
+	stream, processor, narrower := strings.Cut(c.arg(0), "/")
 	switch {
-	case c.NArg() > 1:
-		return scope, usagef(c, "unexpected argument %q", c.Args().Get(1))
-	case c.Bool(flagAll) && (c.NArg() > 0 || c.IsSet(flagPartition)):
+	case len(c.args) > 1:
+		return scope, usagef(c, "unexpected argument %q", c.arg(1))
+	case c.Bool(flagAll) && (len(c.args) > 0 || c.IsSet(flagPartition)):
 		return scope, usagef(c, "--all is the whole app: leave out the rest")
 	case c.Bool(flagAll):
 		scope = admin.AppScope()
-	case c.NArg() == 0:
+	case len(c.args) == 0:
 		return scope, usagef(c, "of what? say STREAM, STREAM/PROCESSOR, or --all for the whole app")
 	case c.IsSet(flagPartition) && !narrower:
 		return scope, usagef(c, "--partition is of a processor: say STREAM/PROCESSOR")
@@ -110,7 +110,7 @@ func ruleState(r admin.Rule) inspect.RuleState {
 }
 
 func setRule(kind admin.RuleKind) runner {
-	return func(ctx context.Context, s *session, c *cli.Context) error {
+	return func(ctx context.Context, s *session, c *call) error {
 		scope, err := scopeOf(c, kind)
 		if err != nil {
 			return err
@@ -159,7 +159,7 @@ func awaitRules(ctx context.Context, s *session, scope admin.Scope) error {
 }
 
 func removeRule(kind admin.RuleKind) runner {
-	return func(ctx context.Context, s *session, c *cli.Context) error {
+	return func(ctx context.Context, s *session, c *call) error {
 		scope, err := scopeOf(c, kind)
 		if err != nil {
 			return err

@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/urfave/cli/v2"
+	"github.com/spf13/cobra"
 
 	"github.com/runnel-go/runnel/admin"
 	"github.com/runnel-go/runnel/internal/inspect"
@@ -13,15 +13,15 @@ import (
 	"github.com/runnel-go/runnel/rebalance"
 )
 
-func processorCommand(p *program) *cli.Command {
-	ls := p.command("ls [STREAM]", "list processors: members, owned partitions, lag, what is parked, dead or quarantined", []cli.Flag{internalFlag()}, connected(runProcessorLs),
+func processorCommand(p *program) *cobra.Command {
+	ls := p.command("ls [STREAM]", "list processors: members, owned partitions, lag, what is parked, dead or quarantined", flagList{internalFlag()}, connected(runProcessorLs),
 		"PROG processor ls",
 		"PROG processor ls orders --output json")
 	info := p.command("info STREAM/PROCESSOR", "show a processor with its members and all about its partitions", nil, connected(runProcessorInfo),
 		"PROG processor info orders/printer",
 		"PROG processor info orders/printer --output json")
 	move := p.command("move STREAM/PROCESSOR PARTITIONS [WORKER]", "pin partitions to a worker, for as long as it runs: whatever else moves, these do not",
-		[]cli.Flag{boolFlag("unpin", "remove the pins: the partitions may move again")}, runMove,
+		flagList{newFlag("unpin", false, "remove the pins: the partitions may move again")}, runMove,
 		"PROG processor move orders/printer 3,7 web-1",
 		"PROG processor move orders/printer 0-3 web-1",
 		"PROG processor move orders/printer 0-15 --unpin")
@@ -39,7 +39,7 @@ type listedProcessor struct {
 	Totals     inspect.Totals `json:"totals"`
 }
 
-func runProcessorLs(ctx context.Context, s *session, c *cli.Context) error {
+func runProcessorLs(ctx context.Context, s *session, c *call) error {
 	state, err := s.look(ctx, 0)
 	if err != nil {
 		return err
@@ -69,7 +69,7 @@ func runProcessorLs(ctx context.Context, s *session, c *cli.Context) error {
 	})
 }
 
-func runProcessorInfo(ctx context.Context, s *session, _ *cli.Context) error {
+func runProcessorInfo(ctx context.Context, s *session, _ *call) error {
 	state, err := s.look(ctx, 0)
 	if err != nil {
 		return err
@@ -83,9 +83,9 @@ func runProcessorInfo(ctx context.Context, s *session, _ *cli.Context) error {
 	})
 }
 
-func runMove(ctx context.Context, s *session, c *cli.Context) error {
-	which, worker, unpin := c.Args().Get(1), c.Args().Get(2), c.Bool("unpin")
-	if s.stream == "" || s.processor == "" || which == "" || unpin && c.NArg() != 2 || !unpin && c.NArg() != 3 {
+func runMove(ctx context.Context, s *session, c *call) error {
+	which, worker, unpin := c.arg(1), c.arg(2), c.Bool("unpin")
+	if s.stream == "" || s.processor == "" || which == "" || unpin && len(c.args) != 2 || !unpin && len(c.args) != 3 {
 		return usagef(c, "say STREAM/PROCESSOR, partitions such as 0-3,7, and a worker or --unpin")
 	}
 	if err := s.connect(ctx); err != nil {

@@ -7,7 +7,7 @@ import (
 	"maps"
 	"slices"
 
-	"github.com/urfave/cli/v2"
+	"github.com/spf13/cobra"
 
 	"github.com/runnel-go/runnel/admin"
 	"github.com/runnel-go/runnel/internal/entryid"
@@ -21,12 +21,12 @@ const (
 	flagImport     = "import"
 )
 
-func resetCommand(p *program) *cli.Command {
-	return p.command("reset STREAM/PROCESSOR", "set the position of a processor, while no worker runs it", []cli.Flag{
-		&cli.StringFlag{Name: flagTo, Aliases: []string{"start"}, Usage: "`POSITION`: start, end, an entry ID, that of one partition (3/ID), @TIME, a time ago (-1h), a number of events back or on (-100, +1); what comes behind it is processed (again)"},
-		&cli.StringFlag{Name: flagPartitions, DefaultText: "all", Usage: "only these `PARTITIONS`, such as 0-3,7"},
-		&cli.StringFlag{Name: flagExport, Usage: "write the positions before the reset to this `FILE`, - for stdout"},
-		&cli.StringFlag{Name: flagImport, Usage: "set the positions of this `FILE`, instead of --to"},
+func resetCommand(p *program) *cobra.Command {
+	return p.command("reset STREAM/PROCESSOR", "set the position of a processor, while no worker runs it", flagList{
+		newFlag(flagTo, "", "`POSITION`: start, end, an entry ID, that of one partition (3/ID), @TIME, a time ago (-1h), a number of events back or on (-100, +1); what comes behind it is processed (again)"),
+		newFlag(flagPartitions, "", "only these `PARTITIONS`, such as 0-3,7 (default all)"),
+		newFlag(flagExport, "", "write the positions before the reset to this `FILE`, - for stdout"),
+		newFlag(flagImport, "", "set the positions of this `FILE`, instead of --to"),
 		dryRunFlag(),
 		yesFlag(),
 	}, runReset,
@@ -38,7 +38,7 @@ func resetCommand(p *program) *cli.Command {
 		"PROG processor reset orders/printer --to 1767225600000-0   # what was sent since 2026-01-01 00:00 UTC")
 }
 
-func runReset(ctx context.Context, s *session, c *cli.Context) error {
+func runReset(ctx context.Context, s *session, c *call) error {
 	to, err := resetGoal(c)
 	if err != nil {
 		return err
@@ -92,7 +92,7 @@ func runReset(ctx context.Context, s *session, c *cli.Context) error {
 }
 
 // resetGoal returns --to, "" without it, and refuses flags that exclude each other.
-func resetGoal(c *cli.Context) (string, error) {
+func resetGoal(c *call) (string, error) {
 	for _, name := range []string{flagTo, flagImport, flagExport, flagPartitions} {
 		if c.IsSet(name) && c.String(name) == "" {
 			return "", usagef(c, "--%s says nothing", name)
@@ -115,7 +115,7 @@ func resetGoal(c *cli.Context) (string, error) {
 }
 
 // resetArgs returns the partitions to reset, and their new positions if --import gives them.
-func resetArgs(s *session, c *cli.Context, to string, partitions int) (map[int]string, []int, error) {
+func resetArgs(s *session, c *call, to string, partitions int) (map[int]string, []int, error) {
 	if path := c.String(flagImport); path != "" {
 		if c.IsSet(flagPartitions) {
 			return nil, nil, usagef(c, "--import says which partitions")

@@ -169,7 +169,7 @@ func TestResetMistakes(t *testing.T) {
 func TestResetPrintsOldAndNew(t *testing.T) {
 	s := owned(t, 10)
 	before := s.processor()
-	r := s.untyped("processor", "reset", "--yes", "orders/printer", "--start", "start")
+	r := s.untyped("processor", "reset", "--yes", "orders/printer", "--to", "start")
 	r.want(t, 0, "PARTITION", "")
 	for _, p := range before.Partitions {
 		want := regexp.MustCompile(`(?m)^` + string(rune('0'+p.Partition)) + ` +` + regexp.QuoteMeta(p.Floor) + ` +→ +0-0`)
@@ -218,7 +218,7 @@ func TestReset(t *testing.T) {
 func TestResetIsWhereTheNextWorkerBegins(t *testing.T) {
 	s := owned(t, 20)
 	middle := s.entries()["__strm:shop.orders.0"][3].ID
-	s.untyped("processor", "reset", "--yes", "--start", middle, "orders/printer").want(t, 0, "→", "")
+	s.untyped("processor", "reset", "--yes", "--to", middle, "orders/printer").want(t, 0, "→", "")
 	want := map[string]bool{}
 	for key, entries := range s.entries() {
 		for _, e := range entries {

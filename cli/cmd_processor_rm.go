@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/urfave/cli/v2"
+	"github.com/spf13/cobra"
 
 	"github.com/runnel-go/runnel/admin"
 	"github.com/runnel-go/runnel/internal/words"
@@ -14,18 +14,18 @@ import (
 
 const flagToPython = "to-python"
 
-func removeCommand(p *program) *cli.Command {
-	return p.command("rm STREAM/PROCESSOR|STREAM/GROUP", "forget a processor that no worker runs any more, or another consumer group, so that trimming does not wait for it", []cli.Flag{
+func removeCommand(p *program) *cobra.Command {
+	return p.command("rm STREAM/PROCESSOR|STREAM/GROUP", "forget a processor that no worker runs any more, or another consumer group, so that trimming does not wait for it", flagList{
 		yesFlag(),
-		boolFlag("dead", "remove its dead letters, too"),
-		boolFlag(flagToPython, "leave a consumer group from which Python's runnel goes on under the same name"),
+		newFlag("dead", false, "remove its dead letters, too"),
+		newFlag(flagToPython, false, "leave a consumer group from which Python's runnel goes on under the same name"),
 	}, connected(runRemove),
 		"PROG processor rm orders/old --yes",
 		"PROG processor rm orders/old --yes --dead",
 		"PROG processor rm orders/printer --to-python --yes")
 }
 
-func runRemove(ctx context.Context, s *session, c *cli.Context) error {
+func runRemove(ctx context.Context, s *session, c *call) error {
 	stream, processor := s.stream, s.processor
 	st, err := s.admin.Stream(ctx, stream)
 	if err != nil {
@@ -75,7 +75,7 @@ func alsoRules(n int) string {
 
 // confirmRemoval asks before a removal loses anything. Events that Python's runnel takes over are not
 // lost.
-func confirmRemoval(s *session, c *cli.Context, name string, gone admin.RemovedProcessor) error {
+func confirmRemoval(s *session, c *call, name string, gone admin.RemovedProcessor) error {
 	if !c.Bool(flagToPython) {
 		return s.confirm(c, "Forget %s, with its position, %s that it has not processed, %d of them parked, and %s?",
 			name, words.Plural(gone.Lag+gone.Parked, "event"), gone.Parked, words.Plural(gone.Dead, "dead letter"))
@@ -87,7 +87,7 @@ func confirmRemoval(s *session, c *cli.Context, name string, gone admin.RemovedP
 }
 
 // runRemoveGroup destroys a consumer group of no registered processor.
-func runRemoveGroup(ctx context.Context, s *session, c *cli.Context, stream, name string) error {
+func runRemoveGroup(ctx context.Context, s *session, c *call, stream, name string) error {
 	gone, err := s.admin.RemoveGroup(ctx, stream, name, &admin.RemoveOptions{DryRun: true})
 	if err == nil && c.Bool(flagToPython) {
 		err = fmt.Errorf("%s/%s is a consumer group of %s, and no processor of this app: there is nothing to leave to Python's runnel", stream, name, gone.Who)

@@ -4,19 +4,19 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/urfave/cli/v2"
+	"github.com/spf13/cobra"
 
 	"github.com/runnel-go/runnel/admin"
 	"github.com/runnel-go/runnel/internal/inspect"
 	"github.com/runnel-go/runnel/internal/words"
 )
 
-func quarantineCommand(p *program) *cli.Command {
+func quarantineCommand(p *program) *cobra.Command {
 	ls := p.command("ls", "list quarantined partitions: since when, at which event, why, and what ends it", nil, listStops(inspect.KindQuarantine),
 		"PROG quarantine ls")
-	release := p.command("release STREAM/PROCESSOR", "end the quarantine of a partition, once its cause is mended", []cli.Flag{
-		&cli.IntFlag{Name: flagPartition, DefaultText: "none", Usage: "partition `N`"},
-		boolFlag("skip", "pass over the event that was the cause, unprocessed"),
+	release := p.command("release STREAM/PROCESSOR", "end the quarantine of a partition, once its cause is mended", flagList{
+		newFlag(flagPartition, 0, "partition `N` (default none)"),
+		newFlag("skip", false, "pass over the event that was the cause, unprocessed"),
 		yesFlag(),
 	}, runRelease,
 		"PROG quarantine release orders/printer --partition 3",
@@ -24,7 +24,7 @@ func quarantineCommand(p *program) *cli.Command {
 	return p.group("quarantine", "look after partitions that stopped at a failed event", ls, release)
 }
 
-func runRelease(ctx context.Context, s *session, c *cli.Context) error {
+func runRelease(ctx context.Context, s *session, c *call) error {
 	n, skip := c.Int(flagPartition), c.Bool("skip")
 	if !c.IsSet(flagPartition) || n < 0 {
 		return usagef(c, "which partition? say --partition N; to end a pause use resume")

@@ -6,14 +6,14 @@ import (
 	"slices"
 	"time"
 
-	"github.com/urfave/cli/v2"
+	"github.com/spf13/cobra"
 
 	"github.com/runnel-go/runnel/internal/extension"
 	"github.com/runnel-go/runnel/internal/inspect"
 	"github.com/runnel-go/runnel/internal/words"
 )
 
-func rulesCommand(p *program) *cli.Command {
+func rulesCommand(p *program) *cobra.Command {
 	ls := p.command("ls", "list what is paused, blocked and quarantined: by whom, since when, until when, why, and what ends it", nil, listStops(""),
 		"PROG rules ls",
 		"PROG rules ls --output json")
@@ -22,7 +22,7 @@ func rulesCommand(p *program) *cli.Command {
 
 // listStops lists what is held back: all of it, or one kind.
 func listStops(kind string) runner {
-	return connected(func(ctx context.Context, s *session, c *cli.Context) error {
+	return connected(func(ctx context.Context, s *session, c *call) error {
 		if _, err := inspect.Rules(ctx, s.client); err != nil {
 			return err // unwrapped, so that its advice is given
 		}

@@ -8,7 +8,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/urfave/cli/v2"
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/runnel-go/runnel"
 	"github.com/runnel-go/runnel/internal/appview"
@@ -28,14 +29,16 @@ const (
 	flagAfter = "after"
 )
 
-var keyFlag = &cli.StringFlag{Name: flagKey, Usage: "send under this `KEY` instead of the record's own"}
+func keyFlag() *pflag.Flag {
+	return newFlag(flagKey, "", "send under this `KEY` instead of the record's own")
+}
 
-func sendCommand(p *program) *cli.Command {
-	return p.command("send STREAM JSON|-", "send one record; prints stream, partition and entry ID", []cli.Flag{
-		keyFlag,
-		&cli.StringFlag{Name: flagID, Usage: "send nothing if a record was sent under this `ID` lately, to the same partition; prints that one"},
-		&cli.StringFlag{Name: flagAt, Usage: "delay it until this `TIME`, such as 2026-01-31T08:00:00Z; prints an ID for delayed cancel"},
-		&cli.DurationFlag{Name: flagAfter, DefaultText: "not delayed", Usage: "delay it by this `TIME`, such as 1h30m"},
+func sendCommand(p *program) *cobra.Command {
+	return p.command("send STREAM JSON|-", "send one record; prints stream, partition and entry ID", flagList{
+		keyFlag(),
+		newFlag(flagID, "", "send nothing if a record was sent under this `ID` lately, to the same partition; prints that one"),
+		newFlag(flagAt, "", "delay it until this `TIME`, such as 2026-01-31T08:00:00Z; prints an ID for delayed cancel"),
+		newFlag(flagAfter, time.Duration(0), "delay it by this `TIME`, such as 1h30m (default not delayed)"),
 	}, runSend,
 		`PROG send orders '{"customer":"ada","amount":9.99}'`,
 		`PROG send orders '{"amount":9.99}' --key ada`,
@@ -44,15 +47,15 @@ func sendCommand(p *program) *cli.Command {
 		`PROG send orders - < order.json`)
 }
 
-func runSend(ctx context.Context, s *session, c *cli.Context) error {
-	if c.NArg() != 2 {
-		return usagef(c, "a stream and a JSON value are needed, not %d arguments", c.NArg())
+func runSend(ctx context.Context, s *session, c *call) error {
+	if len(c.args) != 2 {
+		return usagef(c, "a stream and a JSON value are needed, not %d arguments", len(c.args))
 	}
-	record := appview.JSONRecord{JSON: []byte(c.Args().Get(1)), Key: keyOf(c), ID: c.String(flagID)}
+	record := appview.JSONRecord{JSON: []byte(c.arg(1)), Key: keyOf(c), ID: c.String(flagID)}
 	if err := delayOf(c, &record); err != nil {
 		return err
 	}
-	if c.Args().Get(1) == "-" {
+	if c.arg(1) == "-" {
 		var err error
 		if record.JSON, err = readAll(ctx, s.stdin, maxLine); err != nil {
 			return fmt.Errorf("standard input: %w", err)
@@ -86,7 +89,7 @@ func runSend(ctx context.Context, s *session, c *cli.Context) error {
 }
 
 // delayOf reads the flags that delay a record.
-func delayOf(c *cli.Context, r *appview.JSONRecord) error {
+func delayOf(c *call, r *appview.JSONRecord) error {
 	r.After = c.Duration(flagAfter)
 	switch {
 	case c.IsSet(flagAt) && c.IsSet(flagAfter):

@@ -8,7 +8,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/urfave/cli/v2"
+	"github.com/spf13/cobra"
 
 	"github.com/runnel-go/runnel"
 	"github.com/runnel-go/runnel/internal/appview"
@@ -17,19 +17,19 @@ import (
 // serverPatience is how long sendmany waits for a server that it lost.
 const serverPatience = 5 * time.Second
 
-func sendManyCommand(p *program) *cli.Command {
+func sendManyCommand(p *program) *cobra.Command {
 	return p.command("sendmany STREAM FILE...|-", "send records, one JSON value per line, from files of any size",
-		[]cli.Flag{keyFlag, boolFlag("stop-on-error", "send nothing after the first line that fails")}, runSendMany,
+		flagList{keyFlag(), newFlag("stop-on-error", false, "send nothing after the first line that fails")}, runSendMany,
 		"PROG sendmany orders orders.ndjson",
 		"PROG sendmany orders monday.ndjson tuesday.ndjson --stop-on-error",
 		"zcat orders.ndjson.gz | PROG sendmany orders - 2> errors.txt")
 }
 
-func runSendMany(ctx context.Context, s *session, c *cli.Context) error {
-	if c.NArg() < 2 {
+func runSendMany(ctx context.Context, s *session, c *call) error {
+	if len(c.args) < 2 {
 		return usagef(c, "a stream and at least one file, or - for standard input, are needed")
 	}
-	files := c.Args().Slice()[1:]
+	files := c.args[1:]
 	if err := checkFiles(files); err != nil {
 		return fmt.Errorf("nothing was sent: %w", err)
 	}

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/urfave/cli/v2"
+	"github.com/spf13/cobra"
 
 	"github.com/runnel-go/runnel/internal/extension"
 	"github.com/runnel-go/runnel/internal/inspect"
@@ -21,11 +21,11 @@ const (
 	flagEvery = "every"
 )
 
-func statusCommand(p *program) *cli.Command {
-	return p.command("status [STREAM[/PROCESSOR]]", "show how the app does, in ten lines; of a stream or a processor all: workers, owners, lag, what is parked, dead or held, and why", []cli.Flag{
+func statusCommand(p *program) *cobra.Command {
+	return p.command("status [STREAM[/PROCESSOR]]", "show how the app does, in ten lines; of a stream or a processor all: workers, owners, lag, what is parked, dead or held, and why", flagList{
 		internalFlag(),
-		boolFlag(flagWatch, "show it again and again, until interrupted"),
-		&cli.DurationFlag{Name: flagEvery, Value: 2 * time.Second, Usage: "with --watch: how often, as a `DURATION`"},
+		newFlag(flagWatch, false, "show it again and again, until interrupted"),
+		newFlag(flagEvery, 2*time.Second, "with --watch: how often, as a `DURATION`"),
 	}, runStatus,
 		"PROG status",
 		"PROG status orders",
@@ -33,7 +33,7 @@ func statusCommand(p *program) *cli.Command {
 		"PROG status --output json")
 }
 
-func runStatus(ctx context.Context, s *session, c *cli.Context) error {
+func runStatus(ctx context.Context, s *session, c *call) error {
 	every, err := everyOf(c)
 	if err != nil {
 		return err
@@ -67,7 +67,7 @@ func runStatus(ctx context.Context, s *session, c *cli.Context) error {
 }
 
 // everyOf reads --every.
-func everyOf(c *cli.Context) (time.Duration, error) {
+func everyOf(c *call) (time.Duration, error) {
 	every := c.Duration(flagEvery)
 	if every < 100*time.Millisecond {
 		return 0, usagef(c, "--%s %v is below 100ms", flagEvery, every)

@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/urfave/cli/v2"
+	"github.com/spf13/cobra"
 
 	"github.com/runnel-go/runnel/admin"
 	"github.com/runnel-go/runnel/internal/inspect"
@@ -13,15 +13,15 @@ import (
 	"github.com/runnel-go/runnel/internal/words"
 )
 
-func streamCommand(p *program) *cli.Command {
-	ls := p.command("ls", "list streams: partitions, length, delayed events, processors", []cli.Flag{internalFlag()}, connected(runStreamLs),
+func streamCommand(p *program) *cobra.Command {
+	ls := p.command("ls", "list streams: partitions, length, delayed events, processors", flagList{internalFlag()}, connected(runStreamLs),
 		"PROG stream ls",
 		"PROG stream ls --output json")
 	info := p.command("info STREAM", "show how a stream is declared, and how long each of its partitions is", nil, connected(runStreamInfo),
 		"PROG stream info orders",
 		"PROG stream info orders --output json")
 	rm := p.command("rm STREAM", "delete a stream that no worker runs any more: its events, what is delayed, its processors and their dead letters",
-		[]cli.Flag{yesFlag()}, connected(runStreamRm),
+		flagList{yesFlag()}, connected(runStreamRm),
 		"PROG stream rm orders --yes")
 	return p.group("stream", "look after streams", ls, info, tailCommand(p), verifyCommand(p), rm, moveLayoutCommand(p))
 }
@@ -69,7 +69,7 @@ func listStream(ctx context.Context, s *session, name string, logs bool) (*liste
 	return l, err
 }
 
-func runStreamLs(ctx context.Context, s *session, c *cli.Context) error {
+func runStreamLs(ctx context.Context, s *session, c *call) error {
 	names, err := s.client.Streams(ctx)
 	if err != nil {
 		return err
@@ -92,7 +92,7 @@ func runStreamLs(ctx context.Context, s *session, c *cli.Context) error {
 	})
 }
 
-func runStreamInfo(ctx context.Context, s *session, _ *cli.Context) error {
+func runStreamInfo(ctx context.Context, s *session, _ *call) error {
 	l, err := listStream(ctx, s, s.stream, true)
 	if err != nil {
 		return err
@@ -136,7 +136,7 @@ func (l *listedStream) write(t table) {
 	}
 }
 
-func runStreamRm(ctx context.Context, s *session, c *cli.Context) error {
+func runStreamRm(ctx context.Context, s *session, c *call) error {
 	gone, err := s.admin.RemoveStream(ctx, s.stream, &admin.RemoveOptions{DryRun: true})
 	if err != nil {
 		return err

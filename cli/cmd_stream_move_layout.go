@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/urfave/cli/v2"
+	"github.com/spf13/cobra"
 
 	"github.com/runnel-go/runnel/internal/keymigrate"
 )
@@ -16,12 +16,12 @@ const (
 	flagDelete = "delete"
 )
 
-func moveLayoutCommand(p *program) *cli.Command {
-	return p.command("move-layout", "give all keys of the stopped app the names that a Redis Cluster needs, here or on another server; interrupted, run it again", []cli.Flag{
-		&cli.StringFlag{Name: flagTo, Usage: "copy everything to the Redis at `URL`, such as redis+cluster://host:port; what is here stays, and is refused"},
-		boolFlag(flagDelete, "with --to: delete here what is there; may be said later"),
-		boolFlag(flagBack, "give the keys here their standalone names again"),
-		boolFlag(flagDryRun, "list what would be moved, and change nothing; exit with 3 if the move would be refused"),
+func moveLayoutCommand(p *program) *cobra.Command {
+	return p.command("move-layout", "give all keys of the stopped app the names that a Redis Cluster needs, here or on another server; interrupted, run it again", flagList{
+		newFlag(flagTo, "", "copy everything to the Redis at `URL`, such as redis+cluster://host:port; what is here stays, and is refused"),
+		newFlag(flagDelete, false, "with --to: delete here what is there; may be said later"),
+		newFlag(flagBack, false, "give the keys here their standalone names again"),
+		newFlag(flagDryRun, false, "list what would be moved, and change nothing; exit with 3 if the move would be refused"),
 		yesFlag(),
 	}, runMoveLayout,
 		"PROG stream move-layout --dry-run",
@@ -50,7 +50,7 @@ type movedKind struct {
 	Bytes int64  `json:"bytes"` // of Redis' memory, -1 if unknown
 }
 
-func runMoveLayout(ctx context.Context, s *session, c *cli.Context) error {
+func runMoveLayout(ctx context.Context, s *session, c *call) error {
 	to := c.String(flagTo)
 	switch {
 	case c.IsSet(flagTo) && to == "":

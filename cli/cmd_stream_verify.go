@@ -6,7 +6,7 @@ import (
 	"slices"
 	"sort"
 
-	"github.com/urfave/cli/v2"
+	"github.com/spf13/cobra"
 
 	"github.com/runnel-go/runnel/internal/entryid"
 	"github.com/runnel-go/runnel/internal/inspect"
@@ -17,10 +17,10 @@ import (
 // troublesShown is how many troubles `stream verify` shows without --limit.
 const troublesShown = 20
 
-func verifyCommand(p *program) *cli.Command {
-	return p.command("verify STREAM", "read all of a stream: can every entry be decoded, is each in its partition, was none deleted? Exit with 3 if not", []cli.Flag{
-		&cli.IntFlag{Name: flagPartition, DefaultText: "all", Usage: "only partition `N`"},
-		&cli.IntFlag{Name: flagLimit, Aliases: []string{"n"}, Value: troublesShown, Usage: "show at most `N` entries that are not right; all are counted"},
+func verifyCommand(p *program) *cobra.Command {
+	return p.command("verify STREAM", "read all of a stream: can every entry be decoded, is each in its partition, was none deleted? Exit with 3 if not", flagList{
+		newFlag(flagPartition, 0, "only partition `N` (default all)"),
+		newFlag(flagLimit, troublesShown, "show at most `N` entries that are not right; all are counted"),
 	}, runVerify,
 		"PROG stream verify orders",
 		"PROG stream verify orders --partition 3 --output json")
@@ -52,7 +52,7 @@ type entryTrouble struct {
 	What      string `json:"what"`
 }
 
-func runVerify(ctx context.Context, s *session, c *cli.Context) error {
+func runVerify(ctx context.Context, s *session, c *call) error {
 	name := s.stream
 	if c.Int(flagLimit) < 0 {
 		return usagef(c, "--limit is 0 or more")

@@ -13,7 +13,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/urfave/cli/v2"
+	"github.com/spf13/cobra"
 
 	"github.com/runnel-go/runnel/admin"
 	"github.com/runnel-go/runnel/internal/entryid"
@@ -33,15 +33,15 @@ const (
 	tailedByDefault = 10
 )
 
-func tailCommand(p *program) *cli.Command {
-	return p.command("tail STREAM", "show events of a stream, decoded; no processor misses them", []cli.Flag{
-		&cli.BoolFlag{Name: flagFollow, Aliases: []string{"f"}, DisableDefaultText: true, Usage: "go on with events as they come, until interrupted"},
-		&cli.StringFlag{Name: flagFrom, DefaultText: "the last 10", Usage: "`WHERE` to begin: start, end, an event or entry ID, a time such as 2026-01-31T08:00:00Z, or -1h"},
+func tailCommand(p *program) *cobra.Command {
+	return p.command("tail STREAM", "show events of a stream, decoded; no processor misses them", flagList{
+		newFlag(flagFollow, false, "go on with events as they come, until interrupted"),
+		newFlag(flagFrom, "", "`WHERE` to begin: start, end, an event or entry ID, a time such as 2026-01-31T08:00:00Z, or -1h (default the last 10)"),
 		partitionFlag(),
-		&cli.StringFlag{Name: flagKey, Usage: "only events with this `KEY`"},
-		&cli.StringFlag{Name: flagGrep, Usage: "only events whose record, as it is shown, matches this `REGEXP`"},
+		newFlag(flagKey, "", "only events with this `KEY`"),
+		newFlag(flagGrep, "", "only events whose record, as it is shown, matches this `REGEXP`"),
 		limitFlag("at most `N` events; without --from the last N, and with --follow what comes behind them"),
-		boolFlag(flagRaw, "the fields of the entries as they are in Redis"),
+		newFlag(flagRaw, false, "the fields of the entries as they are in Redis"),
 	}, runTail,
 		"PROG tail orders",
 		"PROG tail orders --follow --key ada",
@@ -74,7 +74,7 @@ type shownEvent struct {
 	Fields    map[string]any  `json:"fields,omitempty"` // with --raw, in the place of the record
 }
 
-func runTail(ctx context.Context, s *session, c *cli.Context) error {
+func runTail(ctx context.Context, s *session, c *call) error {
 	a, err := tailArgsOf(ctx, s, c)
 	if err != nil {
 		return err
@@ -116,7 +116,7 @@ func runTail(ctx context.Context, s *session, c *cli.Context) error {
 }
 
 // tailArgsOf reads the flags, and looks up the stream.
-func tailArgsOf(ctx context.Context, s *session, c *cli.Context) (*tailArgs, error) {
+func tailArgsOf(ctx context.Context, s *session, c *call) (*tailArgs, error) {
 	a := &tailArgs{stream: s.stream, from: "0-0", last: -1, limit: c.Int(flagLimit), follow: c.Bool(flagFollow), key: keyOf(c), raw: c.Bool(flagRaw)}
 	if err := checkLimit(c); err != nil {
 		return nil, err
@@ -155,7 +155,7 @@ func tailArgsOf(ctx context.Context, s *session, c *cli.Context) (*tailArgs, err
 }
 
 // begin reads --from.
-func (a *tailArgs) begin(ctx context.Context, s *session, c *cli.Context) error {
+func (a *tailArgs) begin(ctx context.Context, s *session, c *call) error {
 	from := c.String(flagFrom)
 	switch {
 	case !c.IsSet(flagFrom):

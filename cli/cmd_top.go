@@ -7,7 +7,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/urfave/cli/v2"
+	"github.com/spf13/cobra"
 
 	"github.com/runnel-go/runnel/internal/inspect"
 	"github.com/runnel-go/runnel/internal/rules"
@@ -24,11 +24,11 @@ const (
 	topPatience = 30 * time.Second
 )
 
-func topCommand(p *program) *cli.Command {
-	return p.command("top [STREAM[/PROCESSOR]]", "watch processors, partitions and members live, with rates and lag; pause and resume them", []cli.Flag{
-		&cli.DurationFlag{Name: flagEvery, Value: 2 * time.Second, Usage: "how often to look, as a `DURATION`"},
+func topCommand(p *program) *cobra.Command {
+	return p.command("top [STREAM[/PROCESSOR]]", "watch processors, partitions and members live, with rates and lag; pause and resume them", flagList{
+		newFlag(flagEvery, 2*time.Second, "how often to look, as a `DURATION`"),
 		internalFlag(),
-		boolFlag(flagReadOnly, "only watch: refuse to pause and resume"),
+		newFlag(flagReadOnly, false, "only watch: refuse to pause and resume"),
 	}, runTop,
 		"PROG top",
 		"PROG top orders/printer --every 500ms",
@@ -36,7 +36,7 @@ func topCommand(p *program) *cli.Command {
 		"PROG top --output json")
 }
 
-func runTop(ctx context.Context, s *session, c *cli.Context) error {
+func runTop(ctx context.Context, s *session, c *call) error {
 	every, err := everyOf(c)
 	if err != nil {
 		return err

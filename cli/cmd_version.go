@@ -4,10 +4,13 @@ import (
 	"runtime"
 	"runtime/debug"
 
-	"github.com/urfave/cli/v2"
+	"github.com/spf13/cobra"
 )
 
-const module = "github.com/runnel-go/runnel"
+const (
+	flagVersion = "version"
+	module      = "github.com/runnel-go/runnel"
+)
 
 // versions is what `version` prints.
 type versions struct {
@@ -19,15 +22,17 @@ type versions struct {
 	Platform string `json:"platform"`
 }
 
-func versionCommand(p *program) *cli.Command {
-	return p.plain("version", "print the versions of the program, of runnel and of Go", nil, func(c *cli.Context) error {
-		v := p.versions()
-		program := v.Program + " " + v.Version
-		if v.Revision != "" {
-			program += " (" + v.Revision + ")"
-		}
-		return newOutput(c, p.stdout).line(v, "%s, runnel %s, %s %s", program, v.Runnel, v.Go, v.Platform)
-	}, "PROG version", "PROG version --output json")
+func versionCommand(p *program) *cobra.Command {
+	return p.plain("version", "print the versions of the program, of runnel and of Go", nil, p.runVersion, "PROG version", "PROG version --output json")
+}
+
+func (p *program) runVersion(c *call) error {
+	v := p.versions()
+	program := v.Program + " " + v.Version
+	if v.Revision != "" {
+		program += " (" + v.Revision + ")"
+	}
+	return newOutput(c, p.stdout).line(v, "%s, runnel %s, %s %s", program, v.Runnel, v.Go, v.Platform)
 }
 
 func (p *program) versions() versions {

@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/urfave/cli/v2"
+	"github.com/spf13/cobra"
 
 	"github.com/runnel-go/runnel/internal/entryid"
 	"github.com/runnel-go/runnel/internal/help"
@@ -15,11 +15,11 @@ import (
 	"github.com/runnel-go/runnel/internal/worker"
 )
 
-func workerCommand(p *program) *cli.Command {
-	flags := append(httpFlags(), &cli.StringFlag{Name: "processors", Usage: "run only these `NAMES`: PROCESSOR or STREAM/PROCESSOR, with commas between them"})
+func workerCommand(p *program) *cobra.Command {
+	flags := append(httpFlags(), newFlag("processors", "", "run only these `NAMES`: PROCESSOR or STREAM/PROCESSOR, with commas between them"))
 	if p.app == nil {
 		worker := p.plain("worker PACKAGE", "build and run the worker of a package", flags, p.buildWorker)
-		worker.Description = "runnel worker ./cmd/shop\n   runnel worker ./cmd/shop --processors orders/printer --log-format json\n   runnel worker ./cmd/shop --dev"
+		worker.Example = "  runnel worker ./cmd/shop\n  runnel worker ./cmd/shop --processors orders/printer --log-format json\n  runnel worker ./cmd/shop --dev"
 		return worker
 	}
 	return p.command("worker", "run processors and tasks until SIGTERM, SIGINT or SIGHUP, then drain", flags, runWorker,
@@ -29,7 +29,7 @@ func workerCommand(p *program) *cli.Command {
 		"PROG worker --processors printer,orders/billing --log-format json")
 }
 
-func runWorker(ctx context.Context, s *session, c *cli.Context) error {
+func runWorker(ctx context.Context, s *session, c *call) error {
 	monitor, err := startMonitor(s, c)
 	if err != nil {
 		return err

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/urfave/cli/v2"
+	"github.com/spf13/cobra"
 
 	"github.com/runnel-go/runnel/admin"
 	"github.com/runnel-go/runnel/internal/inspect"
@@ -15,12 +15,12 @@ import (
 	"github.com/runnel-go/runnel/rebalance"
 )
 
-func workersCommand(p *program) *cli.Command {
+func workersCommand(p *program) *cobra.Command {
 	ls := p.command("ls [STREAM[/PROCESSOR]]", "list the workers of processors: whether they live, and which partitions they are assigned and own", nil, connected(runWorkersLs),
 		"PROG workers ls",
 		"PROG workers ls orders/printer --output json")
 	drain := p.command("drain WORKER [STREAM/PROCESSOR]", "take all partitions from a worker, and give it no others, until undrain",
-		[]cli.Flag{boolFlag(flagWait, "return when it owns nothing any more; code 3 if it keeps partitions")}, runDrain,
+		flagList{newFlag(flagWait, false, "return when it owns nothing any more; code 3 if it keeps partitions")}, runDrain,
 		"PROG workers drain web-1 --wait",
 		"PROG workers drain web-1 orders/printer")
 	undrain := p.command("undrain WORKER [STREAM/PROCESSOR]", "give a drained worker its share again", nil, runDrain,
@@ -36,7 +36,7 @@ type listedMember struct {
 	Owned []int `json:"owned"` // partitions whose lock it holds
 }
 
-func runWorkersLs(ctx context.Context, s *session, _ *cli.Context) error {
+func runWorkersLs(ctx context.Context, s *session, _ *call) error {
 	state, err := s.look(ctx, 0)
 	if err != nil {
 		return err
@@ -88,16 +88,16 @@ func beatOf(m inspect.MemberState) string {
 }
 
 // runDrain is drain and undrain.
-func runDrain(ctx context.Context, s *session, c *cli.Context) error {
-	w := admin.WorkerOf{Name: c.Args().First()}
-	w.Stream, w.Processor, _ = strings.Cut(c.Args().Get(1), "/")
-	if w.Name == "" || c.NArg() > 2 || c.NArg() == 2 && (w.Stream == "" || w.Processor == "") {
+func runDrain(ctx context.Context, s *session, c *call) error {
+	w := admin.WorkerOf{Name: c.arg(0)}
+	w.Stream, w.Processor, _ = strings.Cut(c.arg(1), "/")
+	if w.Name == "" || len(c.args) > 2 || len(c.args) == 2 && (w.Stream == "" || w.Processor == "") {
 		return usagef(c, "say a worker, and STREAM/PROCESSOR if it is not about all of them")
 	}
 	if err := s.connect(ctx); err != nil {
 		return err
 	}
-	workers, end := s.admin.Workers(), c.Command.Name == "undrain"
+	workers, end := s.admin.Workers(), c.Name() == "undrain"
 	change := workers.Drain
 	if end {
 		change = workers.Undrain

@@ -5,8 +5,9 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"time"
 
-	"github.com/urfave/cli/v2"
+	"github.com/spf13/cobra"
 )
 
 const (
@@ -16,22 +17,72 @@ const (
 	flagOutput    = "output"
 	flagDev       = "dev"
 	flagApp       = "app"
+	flagHelp      = "help" // persistent, so that it may stand before a command
 
 	envApp = "RUNNEL_APP"
 )
 
-// A runner is what a command does.
-type runner func(ctx context.Context, s *session, c *cli.Context) error
+// A call is a command, with its flags and arguments as they were typed.
+type call struct {
+	*cobra.Command
+	args []string
+}
 
-// command returns a command for the streams of an app. call is its name and its arguments, as in
+// arg returns an argument, "" for one that is not there.
+func (c *call) arg(i int) string {
+	if i >= len(c.args) {
+		return ""
+	}
+	return c.args[i]
+}
+
+// usage is what the arguments of the command mean, as its help has them.
+func (c *call) usage() string {
+	_, usage, _ := strings.Cut(c.Use, " ")
+	return usage
+}
+
+// IsSet reports whether a flag was typed. It and the methods below take a flag that the command does not
+// have for one that was not typed.
+func (c *call) IsSet(name string) bool { return c.Flags().Changed(name) }
+
+func (c *call) Bool(name string) bool {
+	v, _ := c.Flags().GetBool(name)
+	return v
+}
+
+func (c *call) String(name string) string {
+	v, _ := c.Flags().GetString(name)
+	return v
+}
+
+func (c *call) Int(name string) int {
+	v, _ := c.Flags().GetInt(name)
+	return v
+}
+
+func (c *call) Int64(name string) int64 {
+	v, _ := c.Flags().GetInt64(name)
+	return v
+}
+
+func (c *call) Duration(name string) time.Duration {
+	v, _ := c.Flags().GetDuration(name)
+	return v
+}
+
+// A runner is what a command does.
+type runner func(ctx context.Context, s *session, c *call) error
+
+// command returns a command for the streams of an app. use is its name and its arguments, as in
 // "ls [STREAM]"; examples are command lines, with PROG for the program.
-func (p *program) command(call, usage string, flags []cli.Flag, run runner, examples ...string) *cli.Command {
-	return p.plain(call, usage, flags, p.action(run), examples...)
+func (p *program) command(use, usage string, flags flagList, run runner, examples ...string) *cobra.Command {
+	return p.plain(use, usage, flags, p.action(run), examples...)
 }
 
 // connected runs a command once the server has answered.
 func connected(run runner) runner {
-	return func(ctx context.Context, s *session, c *cli.Context) error {
+	return func(ctx context.Context, s *session, c *call) error {
 		if err := s.connect(ctx); err != nil {
 			return err
 		}
@@ -40,16 +91,16 @@ func connected(run runner) runner {
 }
 
 // plain returns a command that needs no app.
-func (p *program) plain(call, usage string, flags []cli.Flag, do cli.ActionFunc, examples ...string) *cli.Command {
-	name, arguments, _ := strings.Cut(call, " ")
+func (p *program) plain(use, usage string, flags flagList, do func(*call) error, examples ...string) *cobra.Command {
 	prog := p.name
-	if p.app == nil && name != "version" {
+	if p.app == nil && use != "version" {
 		prog += " --app shop"
 	}
-	return &cli.Command{
-		Name: name, Usage: usage, ArgsUsage: arguments, Flags: slices.Concat(flags, p.globals()),
-		Description: strings.ReplaceAll(strings.Join(examples, "\n   "), "PROG", prog),
-		Action: func(c *cli.Context) error {
+	command := &cobra.Command{
+		Use: use, Short: usage, Example: "  " + strings.ReplaceAll(strings.Join(examples, "\n  "), "PROG", prog),
+		Args: cobra.ArbitraryArgs, ValidArgsFunction: p.completeArgument,
+		RunE: func(command *cobra.Command, args []string) error {
+			c := &call{command, args}
 			if err := checkGlobals(c); err != nil {
 				return err
 			}
@@ -59,47 +110,60 @@ func (p *program) plain(call, usage string, flags []cli.Flag, do cli.ActionFunc,
 			return do(c)
 		},
 	}
+	flags.addTo(command.Flags())
+	return command
 }
 
 // group returns a command that only has commands of its own. Its examples are the first of each.
-func (p *program) group(name, usage string, commands ...*cli.Command) *cli.Command {
+func (p *program) group(name, usage string, commands ...*cobra.Command) *cobra.Command {
 	var names, examples []string
 	for _, c := range commands {
-		names = append(names, c.Name)
-		example, _, _ := strings.Cut(c.Description, "\n")
-		examples = append(examples, example)
+		names = append(names, c.Name())
+		example, _, _ := strings.Cut(c.Example, "\n")
+		examples = append(examples, strings.TrimSpace(example))
 	}
 	group := p.plain(name, usage, nil, nil, examples...)
-	group.Subcommands = commands
-	group.Action = func(c *cli.Context) error {
-		if c.Args().Present() {
-			return usagef(c, "unknown command %q%s; there is %s", c.Args().First(), meant(c.Args().First(), names), strings.Join(names, ", "))
+	group.AddCommand(commands...)
+	group.RunE = func(command *cobra.Command, args []string) error {
+		c, all := &call{command, args}, strings.Join(names, ", ")
+		if len(args) > 0 {
+			return usagef(c, "unknown command %q%s; there is %s", args[0], meant(c), all)
 		}
-		return usagef(c, "a command is needed: %s", strings.Join(names, ", "))
+		return usagef(c, "a command is needed: %s", all)
 	}
 	return group
+}
+
+// meant returns ", did you mean …?" with the commands that resemble what was typed, or "" if none does.
+func meant(c *call) string {
+	c.SuggestionsMinimumDistance = min(2, len(c.arg(0))/3) // the most that letters may differ
+	alike := c.SuggestionsFor(c.arg(0))
+	if len(alike) == 0 {
+		return ""
+	}
+	return ", did you mean " + strings.Join(alike, " or ") + "?"
 }
 
 // globals are the flags of every command. None has a default or reads the
 // environment here: the app's code decides what a flag leaves open, then the
 // environment, then the default.
-func (p *program) globals() []cli.Flag {
-	const category = "Every command:"
-	flags := []cli.Flag{
-		&cli.StringFlag{Name: flagRedisURL, Category: category, Usage: "`URL` of Redis (RUNNEL_REDIS_URL; default redis://127.0.0.1:6379)"},
-		&cli.BoolFlag{Name: flagDev, Category: category, DisableDefaultText: true, Usage: "start a Redis inside this process; its data is lost on exit"},
-		&cli.StringFlag{Name: flagLogLevel, Category: category, Usage: "lowest `LEVEL` to log: debug, info, warn or error (RUNNEL_LOG_LEVEL; default info)"},
-		&cli.StringFlag{Name: flagLogFormat, Category: category, Usage: "`FORMAT` of the log on stderr: text or json (RUNNEL_LOG_FORMAT; default text)"},
-		&cli.StringFlag{Name: flagOutput, Aliases: []string{"o"}, Category: category, Usage: "`FORMAT` of the data on stdout: text, wide (text with all columns) or json (default text)"},
+func (p *program) globals() flagList {
+	flags := flagList{
+		newFlag(flagHelp, false, "show help"),
+		newFlag(flagRedisURL, "", "`URL` of Redis (RUNNEL_REDIS_URL; default redis://127.0.0.1:6379)"),
+		newFlag(flagDev, false, "start a Redis inside this process; its data is lost on exit"),
+		newFlag(flagLogLevel, "", "lowest `LEVEL` to log: debug, info, warn or error (RUNNEL_LOG_LEVEL; default info)"),
+		newFlag(flagLogFormat, "", "`FORMAT` of the log on stderr: text or json (RUNNEL_LOG_FORMAT; default text)"),
+		newFlag(flagOutput, "", "`FORMAT` of the data on stdout: text, wide (text with all columns) or json (default text)"),
 	}
 	if p.app == nil {
-		flags = append(flags, &cli.StringFlag{Name: flagApp, Category: category, Usage: "`NAME` of the app (" + envApp + ")"})
+		flags = append(flags, newFlag(flagApp, "", "`NAME` of the app ("+envApp+")"))
 	}
 	return flags
 }
 
 // checkGlobals refuses values that no command understands.
-func checkGlobals(c *cli.Context) error {
+func checkGlobals(c *call) error {
 	for _, f := range []struct {
 		name  string
 		words []string
@@ -122,8 +186,8 @@ func checkGlobals(c *cli.Context) error {
 
 // checkArguments holds the arguments of a command to its usage. Commands with other arguments
 // than none, a stream or a processor check theirs themselves.
-func checkArguments(c *cli.Context) error {
-	usage, first, allowed := c.Command.ArgsUsage, c.Args().First(), 1
+func checkArguments(c *call) error {
+	usage, first, allowed := c.usage(), c.arg(0), 1
 	switch usage {
 	case "":
 		allowed = 0
@@ -141,14 +205,14 @@ func checkArguments(c *cli.Context) error {
 		}
 	case "[STREAM/PROCESSOR]", "STREAM/PROCESSOR", "STREAM/PROCESSOR|STREAM/GROUP":
 		stream, processor, _ := strings.Cut(first, "/")
-		if c.NArg() > 1 || (c.NArg() == 1 || usage[0] != '[') && (stream == "" || processor == "") {
+		if len(c.args) > 1 || (len(c.args) == 1 || usage[0] != '[') && (stream == "" || processor == "") {
 			return usagef(c, "which processor? say STREAM/PROCESSOR")
 		}
 	default:
 		return nil
 	}
-	if c.NArg() > allowed {
-		return usagef(c, "unexpected argument %q%s", c.Args().Get(allowed), noArguments[c.Command.Name])
+	if len(c.args) > allowed {
+		return usagef(c, "unexpected argument %q%s", c.arg(allowed), noArguments[c.Name()])
 	}
 	return nil
 }
@@ -160,7 +224,7 @@ var noArguments = map[string]string{
 }
 
 // namedApp is the name of the app of a program without types.
-func namedApp(c *cli.Context) (string, error) {
+func namedApp(c *call) (string, error) {
 	if name := c.String(flagApp); name != "" {
 		return name, nil
 	}

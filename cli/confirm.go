@@ -6,13 +6,11 @@ import (
 	"fmt"
 	"io"
 	"strings"
-
-	"github.com/urfave/cli/v2"
 )
 
 // confirm asks at a terminal before a command does what cannot be undone, unless --yes is set.
 // Without a terminal, as in scripts, --yes is required.
-func (s *session) confirm(c *cli.Context, format string, args ...any) error {
+func (s *session) confirm(c *call, format string, args ...any) error {
 	if c.Bool(flagYes) {
 		return nil
 	}

@@ -10,8 +10,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/urfave/cli/v2"
-
 	"github.com/runnel-go/runnel/internal/appview"
 	"github.com/runnel-go/runnel/internal/embedded"
 	"github.com/runnel-go/runnel/internal/store"
@@ -21,7 +19,7 @@ const devAddr = "127.0.0.1:6379"
 
 // startDev starts an embedded server, makes the app use it, and prints how to
 // reach it from a second terminal.
-func startDev(s *session, c *cli.Context) (*embedded.Server, error) {
+func startDev(s *session, c *call) (*embedded.Server, error) {
 	server, err := startEmbedded()
 	if err != nil {
 		return nil, fmt.Errorf("--dev: %w", err)
@@ -32,7 +30,7 @@ func startDev(s *session, c *cli.Context) (*embedded.Server, error) {
 	if os.Getenv("RUNNEL_REDIS_URL") != "" {
 		printf(s.stderr, "--dev: the server of RUNNEL_REDIS_URL is not used\n")
 	}
-	if c.Command.Name == "worker" {
+	if c.Name() == "worker" {
 		if server.Addr() != devAddr {
 			printf(s.stderr, "--dev: another server has %s, and this worker shares nothing with it; to share its events, run worker without --dev\n", devAddr)
 		}

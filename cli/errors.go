@@ -5,10 +5,10 @@ import (
 	"fmt"
 	"net"
 	"regexp"
-	"slices"
 	"strings"
 
-	"github.com/urfave/cli/v2"
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/runnel-go/runnel"
 	"github.com/runnel-go/runnel/internal/help"
@@ -29,102 +29,43 @@ type usageError struct {
 func (e *usageError) Error() string { return e.err.Error() }
 func (e *usageError) Unwrap() error { return e.err }
 
-func usagef(c *cli.Context, format string, args ...any) error {
-	return &usageError{command: commandOf(c), err: fmt.Errorf(format, args...)}
+func usagef(c *call, format string, args ...any) error {
+	return usageOf(c.Command, fmt.Errorf(format, args...))
 }
 
-// onUsageError rewords an error of package flag in the style of the other usage errors.
-func onUsageError(c *cli.Context, err error) error {
-	text := err.Error()
-	if name, unknown := strings.CutPrefix(text, "flag provided but not defined: -"); unknown {
-		return usagef(c, "unknown flag %s", dashed(name))
-	}
-	if m := badValue.FindStringSubmatch(text); m != nil {
-		if is := kindOf(c, m[2]); is != "" {
-			return usagef(c, "%s %q is no %s", dashed(m[2]), m[1], is)
+func usageOf(c *cobra.Command, err error) error {
+	return &usageError{strings.TrimPrefix(strings.TrimPrefix(c.CommandPath(), c.Root().Name()), " "), err}
+}
+
+// onUsageError rewords an error of the flags' parser in the style of the other usage errors.
+func onUsageError(c *cobra.Command, err error) error {
+	var unknown *pflag.NotExistError
+	var missing *pflag.ValueRequiredError
+	var bad *pflag.InvalidValueError
+	switch {
+	case errors.As(err, &unknown):
+		name := dashed(unknown.GetSpecifiedName())
+		err = fmt.Errorf("unknown flag %s", name)
+		if strings.TrimLeft(name, "-0123456789.") == "" {
+			err = fmt.Errorf("%w: behind -- a number below 0 is an argument", err)
 		}
+	case errors.As(err, &missing):
+		err = fmt.Errorf("flag %s needs a value", dashed(missing.GetSpecifiedName()))
+	case errors.As(err, &bad):
+		is := map[string]string{
+			"duration": "duration, such as 10s, 5m or 1h30m", "int": "whole number", "int64": "whole number",
+			"bool": "truth value: the flag stands alone, or with =true or =false",
+		}[bad.GetFlag().Value.Type()]
+		err = fmt.Errorf("%s %q is no %s", dashed(bad.GetFlag().Name), bad.GetValue(), is)
 	}
-	return usagef(c, "%s", text)
+	return usageOf(c, err)
 }
-
-// badValue matches the error of package flag for a value that it cannot read.
-var badValue = regexp.MustCompile(`^invalid (?:boolean )?value "(.*)" for (?:flag )?-([\w-]+): `)
 
 func dashed(flag string) string {
 	if len(flag) == 1 {
 		return "-" + flag
 	}
 	return "--" + flag
-}
-
-// kindOf describes the values of a flag, "" for an unknown kind.
-func kindOf(c *cli.Context, name string) string {
-	flags := c.App.Flags
-	if c.Command != nil {
-		flags = append(flags, c.Command.Flags...)
-	}
-	for _, f := range flags {
-		if !slices.Contains(f.Names(), name) {
-			continue
-		}
-		switch f.(type) {
-		case *cli.DurationFlag:
-			return "duration, such as 10s, 5m or 1h30m"
-		case *cli.IntFlag, *cli.Int64Flag:
-			return "whole number"
-		case *cli.BoolFlag:
-			return "truth value: the flag stands alone, or with =true or =false"
-		}
-	}
-	return ""
-}
-
-// meant returns ", did you mean …?" with the word closest to what was typed, or "" if none differs
-// by at most two letters and a third of its length.
-func meant(typed string, words []string) string {
-	best, least := "", 1+min(2, len(typed)/3)
-	for _, w := range words {
-		if d := distance(typed, w); d < least {
-			best, least = w, d
-		}
-	}
-	if best == "" {
-		return ""
-	}
-	return fmt.Sprintf(", did you mean %s?", best)
-}
-
-// distance is the number of letters to add, remove, replace or swap with their neighbor to turn
-// one word into the other (optimal string alignment).
-func distance(a, b string) int {
-	before, last := make([]int, len(b)+1), make([]int, len(b)+1)
-	for j := range last {
-		last[j] = j
-	}
-	for i := 1; i <= len(a); i++ {
-		next := make([]int, len(b)+1)
-		next[0] = i
-		for j := 1; j <= len(b); j++ {
-			change := last[j-1]
-			if a[i-1] != b[j-1] {
-				change++
-			}
-			next[j] = min(last[j]+1, next[j-1]+1, change)
-			if i > 1 && j > 1 && a[i-1] == b[j-2] && a[i-2] == b[j-1] {
-				next[j] = min(next[j], before[j-2]+1)
-			}
-		}
-		before, last = last, next
-	}
-	return last[len(b)]
-}
-
-// commandOf is the path of a command without the program's name.
-func commandOf(c *cli.Context) string {
-	if c.Command == nil || c.Command.HelpName == "" {
-		return ""
-	}
-	return strings.TrimPrefix(strings.TrimPrefix(c.Command.HelpName, c.App.HelpName), " ")
 }
 
 // oneLine is an error's message as one line, without the stacks of panics, which the log has,

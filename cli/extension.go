@@ -4,11 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"time"
 
-	"github.com/urfave/cli/v2"
+	"github.com/spf13/cobra"
 
-	"github.com/runnel-go/runnel"
 	"github.com/runnel-go/runnel/internal/extension"
 	"github.com/runnel-go/runnel/internal/rules"
 	"github.com/runnel-go/runnel/internal/store"
@@ -24,9 +22,9 @@ func (p *program) extensions() []extension.Entry {
 
 // extensionCommands are the command groups of extensions. Those of an extension that the app has not
 // registered are hidden until reveal finds something of it in Redis.
-func extensionCommands(p *program) (groups []*cli.Command) {
+func extensionCommands(p *program) (groups []*cobra.Command) {
 	for _, e := range p.extensions() {
-		var commands []*cli.Command
+		var commands []*cobra.Command
 		for _, command := range e.Commands {
 			commands = append(commands, extensionCommand(p, e, command))
 		}
@@ -39,15 +37,15 @@ func extensionCommands(p *program) (groups []*cli.Command) {
 	return groups
 }
 
-func extensionCommand(p *program, e extension.Entry, command extension.Command) *cli.Command {
-	var flags []cli.Flag
+func extensionCommand(p *program, e extension.Entry, command extension.Command) *cobra.Command {
+	var flags flagList
 	for _, f := range command.Flags {
-		flags = append(flags, flagOf(f))
+		flags = append(flags, newFlag(f.Name, f.Default, f.Usage))
 	}
 	if command.Changes {
-		flags = append(flags, yesFlag(), &cli.StringFlag{Name: flagWhy, Usage: "`REASON`, which audit ls shows"})
+		flags = append(flags, yesFlag(), newFlag(flagWhy, "", "`REASON`, which audit ls shows"))
 	}
-	run := connected(func(ctx context.Context, s *session, c *cli.Context) error {
+	run := connected(func(ctx context.Context, s *session, c *call) error {
 		there, err := e.There(ctx, s.client)
 		if err != nil {
 			return err
@@ -64,25 +62,10 @@ func extensionCommand(p *program, e extension.Entry, command extension.Command) 
 	return p.command(command.Call, command.Usage, flags, run, command.Examples...)
 }
 
-// flagOf panics for a default of another type: that is a mistake in an extension's code.
-func flagOf(f extension.Flag) cli.Flag {
-	switch v := f.Default.(type) {
-	case bool:
-		return boolFlag(f.Name, f.Usage)
-	case string:
-		return &cli.StringFlag{Name: f.Name, Value: v, Usage: f.Usage}
-	case int:
-		return &cli.IntFlag{Name: f.Name, Value: v, Usage: f.Usage}
-	case time.Duration:
-		return &cli.DurationFlag{Name: f.Name, Value: v, Usage: f.Usage}
-	}
-	panic(fmt.Sprintf("cli: flag --%s of an extension has a default of type %T", f.Name, f.Default))
-}
-
 // env is what a command of an extension runs with.
-func (s *session) env(c *cli.Context) *extension.Env {
+func (s *session) env(c *call) *extension.Env {
 	return &extension.Env{
-		Client: s.client, Args: c.Args().Slice(), Flags: c,
+		Client: s.client, Args: c.args, Flags: c,
 		Print: func(v any, text func(extension.Table)) error {
 			return s.out.table(v, func(t table) { text(extensionTable{t}) })
 		},
@@ -106,43 +89,29 @@ func (t extensionTable) Linef(format string, args ...any) { t.linef(format, args
 
 // reveal shows the hidden groups of which Redis has something, in the app that the flags name. Without
 // an app, or an answer in time, they stay hidden.
-func (p *program) reveal(c *cli.Context, commands []*cli.Command) {
-	hidden := map[string]*cli.Command{}
-	for _, command := range commands {
+func (p *program) reveal(c *call) {
+	hidden := map[string]*cobra.Command{}
+	for _, command := range c.Root().Commands() {
 		if command.Hidden {
-			hidden[command.Name] = command
+			hidden[command.Name()] = command
 		}
 	}
 	if len(hidden) == 0 {
 		return
 	}
-	p.quietly(c, func(ctx context.Context, _ *runnel.App, client *store.Client) {
+	p.quietly(c, func(ctx context.Context, s *session) {
 		for _, e := range p.extensions() {
 			if group := hidden[e.Name]; group != nil {
-				there, err := e.There(ctx, client)
+				there, err := e.There(ctx, s.client)
 				group.Hidden = err != nil || !there
 			}
 		}
 	})
 }
 
-// parts are the parts of extensions, as OWNER/PART.
-func (p *program) parts(c *cli.Context) (names []string) {
-	if len(p.extensions()) == 0 {
-		return nil
-	}
-	p.quietly(c, func(ctx context.Context, app *runnel.App, client *store.Client) {
-		all, _ := extension.Targets(ctx, app, client, "") // a shell shows no errors
-		for _, t := range all {
-			names = append(names, t.Owner+"/"+t.Part)
-		}
-	})
-	return names
-}
-
-// quietly calls do with the client of the app that the flags name, if they name one. do has as long as
-// a user waits who pressed a key.
-func (p *program) quietly(c *cli.Context, do func(ctx context.Context, app *runnel.App, client *store.Client)) {
+// quietly calls do in a session of the app that the flags name, if they name one. do has as long as a user
+// waits who pressed a key.
+func (p *program) quietly(c *call, do func(ctx context.Context, s *session)) {
 	s := &session{program: p}
 	if s.open(c) != nil {
 		return
@@ -150,11 +119,11 @@ func (p *program) quietly(c *cli.Context, do func(ctx context.Context, app *runn
 	if p.app == nil {
 		defer s.app.Close()
 	}
-	client, err := s.reg.Client()
-	if err != nil {
+	var err error
+	if s.client, err = s.reg.Client(); err != nil {
 		return
 	}
-	ctx, cancel := context.WithTimeout(c.Context, completePatience)
+	ctx, cancel := context.WithTimeout(c.Context(), completePatience)
 	defer cancel()
-	do(ctx, s.app, client)
+	do(ctx, s)
 }

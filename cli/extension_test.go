@@ -23,7 +23,7 @@ func noted(t *testing.T) *shop {
 func TestExtensionHasAGroupOfCommands(t *testing.T) {
 	s := noted(t)
 	s.run("--help").want(t, 0, "notes       keep notes for other operators", "")
-	s.run("notes", "--help").want(t, 0, "add  add a note, or replace", "")
+	s.run("notes", "--help").want(t, 0, "add         add a note, or replace", "")
 	s.run("notes", "add", "--help").want(t, 0, "--sign NAME", "")
 	s.run("notes").want(t, 2, "", "a command is needed: add")
 	s.run("notes", "drop").want(t, 2, "", `unknown command "drop"; there is add`)
@@ -47,9 +47,9 @@ func TestExtensionHasAGroupOfCommands(t *testing.T) {
 func TestKnownExtensionShowsWhereItIs(t *testing.T) {
 	s := newShop(t, nil)
 	shows := func() bool {
-		help, flag := s.untyped("--help"), s.untypedRaw(completeWord, "--app", "shop", "not")
-		if got := strings.Contains(help.out, "keep notes"); help.code != 0 || got != slices.Equal(strings.Fields(flag.out), []string{"notes"}) {
-			t.Errorf("the help shows it: %v, completed is %q", got, flag.out)
+		help, found := s.untyped("--help"), s.completed("--app", "shop", "not")
+		if got := strings.Contains(help.out, "keep notes"); help.code != 0 || got != slices.Equal(found, []string{"notes"}) {
+			t.Errorf("the help shows it: %v, completed is %q", got, found)
 		}
 		return strings.Contains(help.out, "keep notes")
 	}

@@ -1,6 +1,11 @@
 package cli
 
-import "github.com/urfave/cli/v2"
+import (
+	"fmt"
+	"time"
+
+	"github.com/spf13/pflag"
+)
 
 // Flags of several commands.
 const (
@@ -15,26 +20,53 @@ const (
 	flagYes       = "yes"
 )
 
-// boolFlag is a flag without a value.
-func boolFlag(name, usage string) cli.Flag {
-	return &cli.BoolFlag{Name: name, DisableDefaultText: true, Usage: usage}
+// letters are the short forms of flags, of whichever command.
+var letters = map[string]string{flagOutput: "o", flagLimit: "n", flagYes: "y", flagFollow: "f", flagHelp: "h"}
+
+type flagList []*pflag.Flag
+
+// newFlag returns a flag of the type of its default: bool, int, int64, string or time.Duration. The usage
+// has the name of its value in backquotes. It panics for another type.
+func newFlag(name string, otherwise any, usage string) *pflag.Flag {
+	set := pflag.NewFlagSet("", pflag.ContinueOnError)
+	switch v := otherwise.(type) {
+	case bool:
+		set.BoolP(name, letters[name], v, usage)
+	case int:
+		set.IntP(name, letters[name], v, usage)
+	case int64:
+		set.Int64P(name, letters[name], v, usage)
+	case string:
+		set.StringP(name, letters[name], v, usage)
+	case time.Duration:
+		set.DurationP(name, letters[name], v, usage)
+	default:
+		panic(fmt.Sprintf("cli: flag --%s has a default of type %T", name, otherwise))
+	}
+	return set.Lookup(name)
 }
 
-func partitionFlag() cli.Flag {
-	return &cli.IntFlag{Name: flagPartition, DefaultText: "all", Usage: "only of partition `N`"}
+func (l flagList) addTo(set *pflag.FlagSet) {
+	for _, f := range l {
+		set.AddFlag(f)
+	}
 }
 
-func limitFlag(usage string) cli.Flag {
-	return &cli.IntFlag{Name: flagLimit, Aliases: []string{"n"}, DefaultText: "all", Usage: usage}
+func partitionFlag() *pflag.Flag {
+	return newFlag(flagPartition, 0, "only of partition `N` (default all)")
+}
+
+func limitFlag(usage string) *pflag.Flag {
+	return newFlag(flagLimit, 0, usage+" (default all)")
 }
 
 // keyOf is --key, nil without it.
-func keyOf(c *cli.Context) *string {
+func keyOf(c *call) *string {
 	return ifSet(c, flagKey, c.String(flagKey))
 }
 
 // ifSet is the value of a flag, nil without the flag.
-func ifSet[T any](c *cli.Context, name string, value T) *T {
+func ifSet[T any](c *call, name string, value T) *T {
 	if !c.IsSet(name) {
 		return nil
 	}
@@ -42,7 +74,7 @@ func ifSet[T any](c *cli.Context, name string, value T) *T {
 }
 
 // checkLimit refuses a --limit that would show nothing.
-func checkLimit(c *cli.Context) error {
+func checkLimit(c *call) error {
 	if c.IsSet(flagLimit) && c.Int(flagLimit) < 1 {
 		return usagef(c, "--limit is at least 1")
 	}
@@ -50,15 +82,15 @@ func checkLimit(c *cli.Context) error {
 }
 
 // internalFlag is --all of lists.
-func internalFlag() cli.Flag {
-	return boolFlag(flagAll, "also streams that only their extension understands, such as sets")
+func internalFlag() *pflag.Flag {
+	return newFlag(flagAll, false, "also streams that only their extension understands, such as sets")
 }
 
-func dryRunFlag() cli.Flag {
-	return boolFlag(flagDryRun, "list what it would be about, and change nothing")
+func dryRunFlag() *pflag.Flag {
+	return newFlag(flagDryRun, false, "list what it would be about, and change nothing")
 }
 
 // yesFlag is the flag of every command that asks.
-func yesFlag() cli.Flag {
-	return &cli.BoolFlag{Name: flagYes, Aliases: []string{"y"}, DisableDefaultText: true, Usage: "do not ask; needed where there is no terminal to ask at"}
+func yesFlag() *pflag.Flag {
+	return newFlag(flagYes, false, "do not ask; needed where there is no terminal to ask at")
 }

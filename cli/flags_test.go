@@ -30,7 +30,7 @@ func TestFlagsWorkEverywhereOfEveryCommand(t *testing.T) {
 		{"version", "", "--output json"},
 	} {
 		for _, line := range []string{
-			tt.flag + " " + tt.command + " " + tt.args,
+			"--output json " + tt.command + " " + tt.args + " " + tt.flag,
 			tt.command + " " + tt.flag + " " + tt.args,
 			tt.command + " " + tt.args + " " + tt.flag,
 		} {

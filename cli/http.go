@@ -7,14 +7,11 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
-	"net/http/pprof"
 	"os"
 	"regexp"
 	"strings"
 	"sync"
 	"time"
-
-	"github.com/urfave/cli/v2"
 
 	"github.com/runnel-go/runnel/metrics"
 )
@@ -26,10 +23,10 @@ const (
 	envHTTP = "RUNNEL_HTTP"
 )
 
-func httpFlags() []cli.Flag {
-	return []cli.Flag{
-		&cli.StringFlag{Name: flagHTTP, Usage: "serve /metrics, /healthz and /readyz at this `ADDRESS`, such as :9090 (" + envHTTP + "; default: no server)"},
-		boolFlag(flagPprof, "serve /debug/pprof there, too: profiles show what runs, and cost while they are taken"),
+func httpFlags() flagList {
+	return flagList{
+		newFlag(flagHTTP, "", "serve /metrics, /healthz and /readyz at this `ADDRESS`, such as :9090 ("+envHTTP+"; default no server)"),
+		newFlag(flagPprof, false, "serve /debug/pprof there, too: profiles show what runs, and cost while they are taken"),
 	}
 }
 
@@ -62,7 +59,7 @@ func sameMachine(listener net.Listener, next http.Handler) http.Handler {
 
 // startMonitor listens at the address of --http or RUNNEL_HTTP. Without an address it returns
 // nil, whose methods do nothing.
-func startMonitor(s *session, c *cli.Context) (*monitor, error) {
+func startMonitor(s *session, c *call) (*monitor, error) {
 	addr, from := c.String(flagHTTP), "--"+flagHTTP
 	if addr == "" && !c.IsSet(flagHTTP) {
 		addr, from = os.Getenv(envHTTP), envHTTP
@@ -85,11 +82,7 @@ func startMonitor(s *session, c *cli.Context) (*monitor, error) {
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { answer(w, nil) })
 	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, _ *http.Request) { answer(w, s.app.Ready()) })
 	if c.Bool(flagPprof) {
-		mux.HandleFunc("GET /debug/pprof/", pprof.Index)
-		// Not cmdline: a password may stand there, in the URL of Redis.
-		mux.HandleFunc("GET /debug/pprof/profile", pprof.Profile)
-		mux.HandleFunc("GET /debug/pprof/symbol", pprof.Symbol)
-		mux.HandleFunc("GET /debug/pprof/trace", pprof.Trace)
+		mux.HandleFunc("GET /debug/pprof/{profile}", serveProfile)
 	}
 	return &monitor{listener, sameMachine(listener, mux)}, nil
 }

@@ -86,6 +86,14 @@ func TestWorkerServesProbesAndMetrics(t *testing.T) {
 	if code, text := get(t, base+"/debug/pprof/goroutine?debug=1"); code != http.StatusOK || !strings.Contains(text, "goroutine profile") {
 		t.Errorf("profiles: %d %s", code, text)
 	}
+	for path, begins := range map[string]string{"profile?seconds=0.01": "\x1f\x8b", "trace?seconds=0.01": "go 1.", "heap": "\x1f\x8b"} {
+		if code, text := get(t, base+"/debug/pprof/"+path); code != http.StatusOK || !strings.HasPrefix(text, begins) {
+			t.Errorf("%s: %d %.20q", path, code, text)
+		}
+	}
+	if code, text := get(t, base+"/debug/pprof/cmdline"); code != http.StatusNotFound || text != "no profile \"cmdline\"\n" {
+		t.Errorf("the command line: %d %s", code, text)
+	}
 	if code, _ := get(t, base+"/nothing"); code != http.StatusNotFound {
 		t.Errorf("a page that is not there: %d", code)
 	}

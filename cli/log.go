@@ -10,8 +10,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/urfave/cli/v2"
-
 	"github.com/runnel-go/runnel"
 	"github.com/runnel-go/runnel/internal/appview"
 )
@@ -20,7 +18,7 @@ import (
 var original = slog.Default().Handler()
 
 // setLogger makes the app log to stderr, unless it has a logger of its own and no flag of the log is set.
-func (p *program) setLogger(c *cli.Context, reg *appview.View) error {
+func (p *program) setLogger(c *call, reg *appview.View) error {
 	s, err := reg.Settings()
 	if err != nil {
 		return err

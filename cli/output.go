@@ -7,8 +7,6 @@ import (
 	"io"
 	"os"
 	"strings"
-
-	"github.com/urfave/cli/v2"
 )
 
 // output is stdout in the format of --output.
@@ -18,7 +16,7 @@ type output struct {
 	wide bool // text with all columns
 }
 
-func newOutput(c *cli.Context, w io.Writer) output {
+func newOutput(c *call, w io.Writer) output {
 	format := c.String(flagOutput)
 	if strings.EqualFold(format, "json") {
 		return output{w: &escaping{w: raw(w), json: true}, json: true}

@@ -5,7 +5,7 @@ import (
 	"regexp"
 	"slices"
 
-	"github.com/urfave/cli/v2"
+	"github.com/spf13/pflag"
 
 	"github.com/runnel-go/runnel/admin"
 	"github.com/runnel-go/runnel/internal/entryid"
@@ -14,18 +14,18 @@ import (
 )
 
 // selectionFlags select parked events or dead letters of a processor.
-func selectionFlags(more ...cli.Flag) []cli.Flag {
-	return append([]cli.Flag{
+func selectionFlags(more ...*pflag.Flag) flagList {
+	return append(flagList{
 		partitionFlag(),
-		&cli.StringFlag{Name: flagKey, Usage: "only events with this `KEY`"},
-		&cli.StringFlag{Name: flagID, Usage: "only the event with this `ID`, as lists and the log have it: partition/ID, or without the partition where no other has the same"},
+		newFlag(flagKey, "", "only events with this `KEY`"),
+		newFlag(flagID, "", "only the event with this `ID`, as lists and the log have it: partition/ID, or without the partition where no other has the same"),
 		limitFlag("at most `N` events, the oldest"),
 	}, more...)
 }
 
 // allFlag allows a command to change everything.
-func allFlag() cli.Flag {
-	return boolFlag(flagAll, "all of them, when no other flag narrows them down")
+func allFlag() *pflag.Flag {
+	return newFlag(flagAll, false, "all of them, when no other flag narrows them down")
 }
 
 // A selection is a target, and what of its parked or dead work a command is about.
@@ -37,8 +37,8 @@ type selection struct {
 }
 
 // selected runs a command on what selectionFlags select.
-func selected(run func(ctx context.Context, s *selection, c *cli.Context) error) runner {
-	return func(ctx context.Context, session *session, c *cli.Context) error {
+func selected(run func(ctx context.Context, s *selection, c *call) error) runner {
+	return func(ctx context.Context, session *session, c *call) error {
 		s := &selection{session: session}
 		if err := s.parse(c); err != nil {
 			return err
@@ -65,7 +65,7 @@ func selected(run func(ctx context.Context, s *selection, c *cli.Context) error)
 }
 
 // parse reads the flags.
-func (s *selection) parse(c *cli.Context) error {
+func (s *selection) parse(c *call) error {
 	s.narrowed = slices.ContainsFunc([]string{flagPartition, flagKey, flagID, flagSince, flagError}, c.IsSet)
 	s.filter.Limit, s.filter.Error, s.filter.Key = c.Int(flagLimit), c.String(flagError), keyOf(c)
 	if err := checkLimit(c); err != nil {
@@ -85,7 +85,7 @@ func (s *selection) parse(c *cli.Context) error {
 }
 
 // checkID refuses what is no ID of an event. A part of an extension may have other IDs.
-func (s *selection) checkID(c *cli.Context) error {
+func (s *selection) checkID(c *call) error {
 	if !c.IsSet(flagID) || !targets.OfCore(s.target) {
 		return nil
 	}
@@ -102,8 +102,8 @@ func (s *selection) checkID(c *cli.Context) error {
 var wholeID = regexp.MustCompile(`^[0-9]+-[0-9]+$`)
 
 // guarded is selected, and refuses to drop everything unless --all is set.
-func guarded(run func(ctx context.Context, s *selection, c *cli.Context) error) runner {
-	return selected(func(ctx context.Context, s *selection, c *cli.Context) error {
+func guarded(run func(ctx context.Context, s *selection, c *call) error) runner {
+	return selected(func(ctx context.Context, s *selection, c *call) error {
 		if !s.narrowed && s.filter.Limit == 0 && !c.Bool(flagAll) {
 			return usagef(c, "which ones? narrow them down with flags, or say --all")
 		}
@@ -112,7 +112,7 @@ func guarded(run func(ctx context.Context, s *selection, c *cli.Context) error) 
 }
 
 // chosenPartitions are those that --partition chooses: all without it.
-func chosenPartitions(c *cli.Context, stream string, partitions int) (chosen []int, err error) {
+func chosenPartitions(c *call, stream string, partitions int) (chosen []int, err error) {
 	for n := range partitions {
 		if !c.IsSet(flagPartition) || c.Int(flagPartition) == n {
 			chosen = append(chosen, n)

@@ -6,8 +6,6 @@ import (
 	"os"
 	"strings"
 
-	"github.com/urfave/cli/v2"
-
 	"github.com/runnel-go/runnel"
 	"github.com/runnel-go/runnel/admin"
 	"github.com/runnel-go/runnel/internal/appview"
@@ -36,10 +34,10 @@ func (s *session) prefix() string {
 }
 
 // action runs a command in a session.
-func (p *program) action(run runner) cli.ActionFunc {
-	return func(c *cli.Context) error {
+func (p *program) action(run runner) func(*call) error {
+	return func(c *call) error {
 		s := &session{program: p, out: newOutput(c, p.stdout)}
-		if s.stream = c.Args().First(); strings.Contains(c.Command.ArgsUsage, "/PROCESSOR") {
+		if s.stream = c.arg(0); strings.Contains(c.usage(), "/PROCESSOR") {
 			s.stream, s.processor, _ = strings.Cut(s.stream, "/")
 		}
 		if err := s.open(c); err != nil {
@@ -62,12 +60,12 @@ func (p *program) action(run runner) cli.ActionFunc {
 		s.far = newProgress(s.stderr)
 		s.admin = admin.New(s.app).WithProgress(s.far.of)
 		defer s.far.done()
-		return run(c.Context, s, c)
+		return run(c.Context(), s, c)
 	}
 }
 
 // open finds the app and applies the flags.
-func (s *session) open(c *cli.Context) error {
+func (s *session) open(c *call) error {
 	s.app = s.program.app
 	if s.app == nil {
 		name, err := namedApp(c)

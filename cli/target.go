@@ -7,8 +7,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/urfave/cli/v2"
-
 	"github.com/runnel-go/runnel/admin"
 	"github.com/runnel-go/runnel/internal/appview"
 	"github.com/runnel-go/runnel/internal/inspect"
@@ -75,7 +73,7 @@ type target struct {
 }
 
 // target finds a stream: among the app's, or by its metadata.
-func (s *session) target(ctx context.Context, c *cli.Context, name string) (*target, error) {
+func (s *session) target(ctx context.Context, c *call, name string) (*target, error) {
 	if s.program.app == nil {
 		if err := s.connect(ctx); err != nil {
 			return nil, err

@@ -12,17 +12,17 @@ import (
 	"strings"
 	"time"
 
-	"github.com/urfave/cli/v2"
+	"github.com/spf13/pflag"
 )
 
 // buildWorker is `runnel worker ./cmd/shop [flags]`: it builds the package and
 // runs its worker with the flags, and forwards every signal.
-func (p *program) buildWorker(c *cli.Context) error {
+func (p *program) buildWorker(c *call) error {
 	switch {
-	case c.NArg() == 0:
+	case len(c.args) == 0:
 		return usagef(c, "which package? say %s worker ./cmd/shop, or run the worker command of your own binary", p.name)
-	case c.NArg() > 1:
-		return usagef(c, "one package, not %q", c.Args().Slice())
+	case len(c.args) > 1:
+		return usagef(c, "one package, not %q", c.args)
 	case c.IsSet(flagApp):
 		return usagef(c, "--app: the package itself names its app")
 	}
@@ -31,11 +31,13 @@ func (p *program) buildWorker(c *cli.Context) error {
 		return err
 	}
 	defer os.RemoveAll(dir)
-	binary, err := p.build(c.Context, dir, c.Args().First())
+	binary, err := p.build(c.Context(), dir, c.arg(0))
 	if err != nil {
 		return err
 	}
-	cmd := exec.CommandContext(c.Context, binary, append([]string{"worker"}, p.flags...)...)
+	var typed []string
+	c.Flags().Visit(func(f *pflag.Flag) { typed = append(typed, "--"+f.Name+"="+f.Value.String()) })
+	cmd := exec.CommandContext(c.Context(), binary, append([]string{"worker"}, typed...)...)
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = p.stdin, raw(p.stdout), raw(p.stderr)
 	return p.child.run(cmd)
 }

@@ -1,48 +1,9 @@
 package cli
 
 import (
-	"io"
 	"strings"
 	"testing"
 )
-
-func TestArrange(t *testing.T) {
-	tests := []struct{ name, args, want, flags string }{
-		{"in order", "send orders {}", "send -- orders {}", ""},
-		{"flag behind arguments", "send orders {} --key x", "send --key x -- orders {}", "--key x"},
-		{"flag between arguments", "send orders --key x {}", "send --key x -- orders {}", "--key x"},
-		{"flag before the command", "--key x send orders {}", "send --key x -- orders {}", "--key x"},
-		{"value in one word", "--key=x send orders {}", "send --key=x -- orders {}", "--key=x"},
-		{"value that looks like a flag", "send orders {} --key -x", "send --key -x -- orders {}", "--key -x"},
-		{"no value for a bool", "--dev worker", "worker --dev --", "--dev"},
-		{"one dash", "worker -dev", "worker -dev --", "-dev"},
-		{"subcommand", "processor --to end reset a/b --output json", "processor reset --to end --output json -- a/b", "--to end --output json"},
-		{"alias", "processor reset a/b --start end", "processor reset --start end -- a/b", "--start end"},
-		{"standard input", "sendmany orders - --stop-on-error", "sendmany --stop-on-error -- orders -", "--stop-on-error"},
-		{"negative number", "send orders -5 --key x", "send --key x -- orders -5", "--key x"},
-		{"after two dashes", "send --key x -- orders --dev", "send --key x -- orders --dev", "--key x"},
-		{"a command's name as an argument", "send status {}", "send -- status {}", ""},
-		{"help", "help send", "send --help", "--help"},
-		{"help behind an argument", "dead ls orders/ship --help", "dead ls --help", "--help"},
-		{"version", "--version --output json", "version --output json --", "--output json"},
-		{"nothing", "", "--", ""},
-	}
-	root := newProgram(newShopApp(), nil, io.Discard, io.Discard).root()
-	for _, tt := range tests {
-		t.Run(tt.name, func(t *testing.T) {
-			got, flags, err := arrange(root, strings.Fields(tt.args))
-			if err != nil {
-				t.Fatal(err)
-			}
-			if s := strings.Join(got, " "); s != tt.want {
-				t.Errorf("got %q, want %q", s, tt.want)
-			}
-			if s := strings.Join(flags, " "); s != tt.flags {
-				t.Errorf("flags %q, want %q", s, tt.flags)
-			}
-		})
-	}
-}
 
 func TestUsageErrors(t *testing.T) {
 	tests := []struct{ name, args, err string }{
@@ -58,6 +19,8 @@ func TestUsageErrors(t *testing.T) {
 		{"bad truth value", "worker --dev=maybe", `--dev "maybe" is no truth value`},
 		{"bad address", "worker --http 9090", `--http "9090" is no address with a port, such as :9090 or 127.0.0.1:9090`},
 		{"no subcommand", "processor", "a command is needed: ls, info, move, reset, rm"},
+		{"number below 0", "send orders -5", "unknown flag -5: behind -- a number below 0 is an argument; see"},
+		{"one dash", "worker -dev", "unknown flag -d"},
 		{"unknown flag", "send orders {} --kee x", "unknown flag --kee; see"},
 		{"unknown global flag", "--kee send", "unknown flag --kee"},
 		{"flag of another command", "status --key x", "unknown flag --key"},
