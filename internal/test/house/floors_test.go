@@ -43,7 +43,7 @@ var floors = [][]string{
 	{"cli"},
 	{"examples/layout/orders"},
 	{"examples/layout/billing"},
-	{"cli/runnel", "examples/*", "internal/licenses", "scripts/recording"},
+	{"cli/runnel", "examples/*", "scripts/recording"},
 }
 
 // testTools serve tests: besides tests only runneltest and scripts/recording import them, and they

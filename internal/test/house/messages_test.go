@@ -18,7 +18,7 @@ import (
 
 // product reports whether a file is one of those that log for an operator.
 func (s source) product() bool {
-	for _, dir := range []string{"internal/test/", "internal/licenses/", "examples/", "bench/", "runneltest/", "cli/testdata/"} {
+	for _, dir := range []string{"internal/test/", "examples/", "bench/", "runneltest/", "cli/testdata/"} {
 		if strings.HasPrefix(s.path, dir) {
 			return false
 		}
