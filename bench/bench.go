@@ -69,7 +69,6 @@ type Finding struct {
 	Summary stats.Summary `json:"summary"`
 	Bar     *stats.Bar    `json:"bar,omitempty"`
 	Verdict stats.Verdict `json:"verdict,omitempty"`
-	Chart   bool          `json:"chart"`
 }
 
 // scale chooses by whether the run is a quick one.
@@ -210,7 +209,7 @@ func (b *Bench) run(ctx context.Context, s Side) (Result, error) {
 
 // find sums up a claim over rounds. A round in which it has no value is left out.
 func (c Claim) find(rounds []Round) Finding {
-	f := Finding{Name: c.Name, Unit: c.Unit, Chart: c.Chart}
+	f := Finding{Name: c.Name, Unit: c.Unit}
 	for _, r := range rounds {
 		if v := c.Of(r); !math.IsNaN(v) && !math.IsInf(v, 0) {
 			f.Values = append(f.Values, v)

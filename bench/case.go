@@ -46,11 +46,10 @@ type Column struct {
 
 // A Claim is a value of each round, and the bar to compare it with.
 type Claim struct {
-	Name  string
-	Unit  string // "×" for a ratio
-	Of    func(Round) float64
-	Bar   stats.Bar // the zero value: none
-	Chart bool      // it is a ratio for the chart
+	Name string
+	Unit string // "×" for a ratio
+	Of   func(Round) float64
+	Bar  stats.Bar // the zero value: none
 }
 
 // ratio is a claim about a figure of two sides, their rates or another.
@@ -60,7 +59,7 @@ func ratio(figure, over, under string, bar stats.Bar) Claim {
 		name += ", " + figure
 	}
 	return Claim{
-		Name: name, Unit: "×", Bar: bar, Chart: true,
+		Name: name, Unit: "×", Bar: bar,
 		Of: func(r Round) float64 { return r[over][figure] / r[under][figure] },
 	}
 }

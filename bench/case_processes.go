@@ -35,7 +35,7 @@ func planProcesses(ctx context.Context, b *Bench) (*Plan, error) {
 			return watchWorkers(ctx, t, n)
 		}})
 		p.Claims = append(p.Claims, Claim{
-			Name: name + ", rate / possible", Unit: "×", Bar: atLeast(0.95), Chart: true,
+			Name: name + ", rate / possible", Unit: "×", Bar: atLeast(0.95),
 			Of: func(r Round) float64 { return r[name]["share"] },
 		})
 	}

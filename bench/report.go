@@ -27,13 +27,9 @@ type Report struct {
 	Outcomes []Outcome `json:"cases"`
 }
 
-// write writes results.md, results.json and ratios.svg into a directory.
+// write writes results.md and results.json into a directory.
 func (r Report) write(dir string) error {
 	data, err := json.MarshalIndent(r, "", "\t")
-	if err != nil {
-		return fmt.Errorf("write the report: %w", err)
-	}
-	picture, err := r.svg()
 	if err != nil {
 		return fmt.Errorf("write the report: %w", err)
 	}
@@ -43,7 +39,6 @@ func (r Report) write(dir string) error {
 	for name, text := range map[string][]byte{
 		"results.md":   []byte(r.markdown()),
 		"results.json": append(data, '\n'),
-		"ratios.svg":   picture,
 	} {
 		if err := os.WriteFile(filepath.Join(dir, name), text, 0o644); err != nil {
 			return fmt.Errorf("write the report: %w", err)
@@ -94,7 +89,6 @@ func (r Report) markdown() string {
 		fmt.Fprintf(&b, "Intervals are of the median: of %d values, one of each round, from the %s smallest to the %s largest, "+
 			"which contains the true median with %.1f %%.\n\n", r.Pairs, ordinal(k), ordinal(k), 100*coverage)
 	}
-	b.WriteString("![Medians and intervals, against their bars](ratios.svg)\n\n")
 	r.brief(&b)
 	for _, o := range r.Outcomes {
 		o.markdown(&b)

@@ -35,12 +35,3 @@ func (b Bar) Good(value float64) bool {
 	}
 	return value >= b.At
 }
-
-// Margin is how many times better than the bar a value is: 1 at the bar, above 1 on
-// the good side. Values and bars are positive.
-func (b Bar) Margin(value float64) float64 {
-	if b.AtMost {
-		return b.At / value
-	}
-	return value / b.At
-}
