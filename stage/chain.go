@@ -174,6 +174,9 @@ func (c *chain) visit(v *taken) {
 			return
 		}
 		defer end()
+		if !t.alone() {
+			return
+		}
 	}
 	gate := v.Stage
 	if t.s == nil {
@@ -197,6 +200,15 @@ func (c *chain) visit(v *taken) {
 			return
 		}
 	}
+}
+
+// alone notes that the visit runs alone: only a crash that comes then may be its death, since what waits for its
+// turn counts as running, too. It reports whether the visit runs.
+func (t *turn) alone() bool {
+	alone := istage.Settlement{Stage: t.v.Stage, What: istage.Alone, Due: istage.At(time.UnixMilli(t.v.At)), Text: strconv.FormatInt(t.v.Number, 10)}
+	ended := t.commit(&istage.End{ID: t.id, Number: t.v.Number, Settle: []istage.Settlement{alone}})
+	t.unsure = t.unsure || ended != nil && ended.Outcome != istage.OK
+	return t.in && !t.unsure
 }
 
 // putBack lets the visit wait again, uncharged: nothing was done.

@@ -199,6 +199,9 @@ func TestKilledWorkersAreCharged(t *testing.T) {
 				return stage.Untouched, err
 			}
 			if e.ID == "killer" {
+				for killer.Load() == nil { // its start has not returned yet
+					time.Sleep(time.Millisecond)
+				}
 				killer.Swap(nil).Kill()
 				return stage.Untouched, runneltest.ErrKilled
 			}
@@ -235,6 +238,29 @@ func TestKilledWorkersAreCharged(t *testing.T) {
 		}
 		if attempts != 4 {
 			t.Errorf("%d attempts: %v", attempts, r.noted())
+		}
+	})
+}
+
+// What waited for its turn to run alone when another visit ended the worker does not die of that, however often.
+func TestOnlyACrashAloneIsDeadly(t *testing.T) {
+	inRig(t, nil, func(r *rig, s items) { copies(r, s, "copy", 0, nil) }, func(r *rig) {
+		r.put(item{ID: "waited", A: 1}, item{ID: "alone", A: 1})
+		for n := range 3 {
+			for id, run := range map[string]string{"waited": "1 7", "alone": "1 alone 7"} {
+				if r.c.Redis().HExists(r.c.Context(), fmt.Sprintf("__ent:shop.items.%d", n), id).Val() {
+					r.must(r.c.Redis().HSet(r.c.Context(), fmt.Sprintf("__visitrun:shop.items.%d", n), "copy "+id, run).Err())
+					r.must(r.c.Redis().HSet(r.c.Context(), fmt.Sprintf("__visitfail:shop.items.%d", n), "copy "+id, `{"n":99,"crashes":9}`).Err())
+				}
+			}
+		}
+		r.start("w")
+		r.c.Sleep(10 * time.Minute)
+		if waited, alone := r.get("waited").Value, r.get("alone").Value; waited.B != 1 || alone.B != 0 {
+			t.Errorf("%+v, %+v", waited, alone)
+		}
+		if got := r.keys(); got != "visitdead:shop.items.copy visitfail:shop.items" {
+			t.Errorf("there is %s", got)
 		}
 	})
 }

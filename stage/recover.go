@@ -52,7 +52,7 @@ func (o *owner) crashed(v *istage.Visit, stored string) (istage.End, error) {
 	retry, wait := o.set.retry, new(time.Duration)
 	if s := o.set.by[v.Stage]; s != nil {
 		retry = s.retry
-		f.Dead = f.Attempts >= retry.Max && crashes > lonely
+		f.Dead = f.Attempts >= retry.Max && v.Alone
 	}
 	if crashes > 1 {
 		wait = nil

@@ -29,6 +29,7 @@ const (
 	Dies     What = 'd' // it died with Text, at Due
 	Recovers What = 'c' // it ends well after failures
 	Puts     What = 'p' // it waits for Due, whether there was one or not
+	Alone    What = 'a' // it runs on, with the time Due and the number Text, and nothing that can end its worker runs beside it
 	Begins   What = 'b' // it begins to run, with the time Due and the number Text, whether it waited or not; as Puts if it runs already
 )
 

@@ -88,7 +88,7 @@ func TestModel(t *testing.T) {
 // lacks returns something that the game must have seen and has not.
 func (g *game) lacks() string {
 	g.counted["kept"] = g.m.kept
-	for _, what := range []string{"save refused", "take fenced", "commit fenced", "ok", "begun", "gone", "conflict", "begun or put", "taken", "crash", "woken", "deleted", "kept", "forgotten", MendNow, MendDrop, MendRetry, MendBury} {
+	for _, what := range []string{"save refused", "take fenced", "commit fenced", "ok", "begun", "gone", "conflict", "begun or put", "alone", "taken", "crash", "woken", "deleted", "kept", "forgotten", MendNow, MendDrop, MendRetry, MendBury} {
 		if g.counted[what] == 0 {
 			return what
 		}
@@ -278,7 +278,7 @@ func (g *game) take() (what, got, want string) {
 }
 
 func (t *Take) reply() string {
-	return fmt.Sprintf("%v %d %d %d %v %q", t.Next, t.Dropped, t.Running, t.Passed, t.More, t.Visits)
+	return fmt.Sprintf("%v %d %d %d %v %+v", t.Next, t.Dropped, t.Running, t.Passed, t.More, t.Visits)
 }
 
 func (g *game) commit(at int64, step int) (what, got, want string) {
@@ -303,17 +303,17 @@ func (g *game) commit(at int64, step int) (what, got, want string) {
 		o := g.m.commit(e)
 		g.counted[string(o.Outcome)]++
 		wants = append(wants, o)
-		if o.Outcome == Begun {
-			g.begun(e, o.Version)
+		if o.Outcome == OK || o.Outcome == Begun {
+			g.runs(e, o.Version)
 		}
 	}
 	return fmt.Sprintf("commit %q", c.Ends), fmt.Sprintf("%q", c.Ended), fmt.Sprintf("%q", wants)
 }
 
-// begun notes the visits that an End has begun.
-func (g *game) begun(e End, version int64) {
+// runs notes the visits that an End has begun, or left alone.
+func (g *game) runs(e End, version int64) {
 	for _, v := range e.Settle {
-		if v.What == Begins {
+		if v.What == Begins || v.What == Alone {
 			number, err := strconv.ParseInt(v.Text, 10, 64)
 			g.must(err)
 			g.held = append(g.held, Visit{Stage: v.Stage, ID: e.ID, Number: number, Entity: Entity{Version: version}})
@@ -333,6 +333,10 @@ func (g *game) end(v Visit, at int64, step int) End {
 	}
 	due := Due(fmt.Sprint(at))
 	e.Settle = []Settlement{{v.Stage, what, due, fmt.Sprint("failed in ", step)}}
+	if e.Mode == Leave && g.rand.IntN(8) == 0 {
+		g.counted["alone"]++
+		e.Settle[0] = Settlement{v.Stage, Alone, due, fmt.Sprint(v.Number)}
+	}
 	other := g.m.stages[g.rand.IntN(len(g.m.stages))]
 	if e.Mode != Remove && e.Mode != Forget && other != v.Stage {
 		switch n := g.rand.IntN(4); {

@@ -187,6 +187,10 @@ func (m *model) settle(id string, v Settlement) (begins bool) {
 	case Puts:
 		m.put(v.Stage, id, at)
 		return false
+	case Alone:
+		number, _ := strconv.ParseInt(v.Text, 10, 64)
+		m.run[name] = Visit{At: at, Number: number, Alone: true}
+		return false
 	}
 	delete(m.run, name)
 	switch v.What {
@@ -276,7 +280,7 @@ func (s *Set) stored(t *testing.T, rdb *redis.Client, n int) *model {
 		t.Fatal(err)
 	}
 	for _, v := range runs {
-		m.run[field(v.Stage, v.ID)] = Visit{At: v.At, Number: v.Number}
+		m.run[field(v.Stage, v.ID)] = Visit{At: v.At, Number: v.Number, Alone: v.Alone}
 	}
 	m.fail = rdb.HGetAll(ctx, s.key("visitfail", n, "")).Val()
 	read := func(key string, into map[string]int64) {

@@ -41,6 +41,7 @@ type Visit struct {
 	Stage, ID string
 	At        int64  // its time, in ms since 1970
 	Number    int64  // of the call that began it
+	Alone     bool   // known of Runs
 	Failures  string // of the entity in all stages and of its touch, as Fails and Dies have stored them: "\n<stage> <text>" each
 	Entity    Entity // zero if an earlier visit of the Take has it, and in an external set
 }
@@ -122,6 +123,7 @@ func (s *Set) Runs(ctx context.Context, n int) (runs []Visit, err error) {
 		v := Visit{}
 		v.Stage, v.ID, _ = strings.Cut(field, " ")
 		at, number, _ := strings.Cut(value, " ")
+		number, v.Alone = strings.CutPrefix(number, "alone ")
 		if v.At, err = strconv.ParseInt(at, 10, 64); err == nil {
 			v.Number, err = strconv.ParseInt(number, 10, 64)
 		}

@@ -16,6 +16,7 @@
 --           p  it waits for the time, whether there was one or not
 --           b  it begins to run, with the time, whether it waited or not, and the text as the number of this
 --              call; if it runs already it waits for the time, as p
+--           a  it runs on, with the time and the text as the number of its call, and alone in its worker
 --           z  it waits no more, nor is dead, whichever the key is: the entity is deleted
 -- Returns for each entity: ok, begun (ok, and b has begun a visit), gone (its first visit does not run, or
 --         the entity is not there), conflict (it has another version); its version; what is stored, of a
@@ -37,7 +38,9 @@ local function settle(id, at)
 		end
 		what = 'p'
 	end
-	if what == 'z' then
+	if what == 'a' then
+		redis.call('HSET', runs, field, moment(time) .. ' alone ' .. text)
+	elseif what == 'z' then
 		redis.call('ZREM', key, id)
 	elseif what ~= 'p' then
 		redis.call('HDEL', runs, field)
