@@ -72,6 +72,14 @@ var stageMutants = map[string][]mutant{
 			"f.Crashes = crashes", "f.Attempts, f.Crashes = f.Attempts-1, crashes", "TestKilledWorkersAreCharged",
 		},
 		{
+			"only a crash alone is deadly", "stage/recover.go",
+			"f.Dead = f.Attempts >= retry.Max && v.Alone", "f.Dead = f.Attempts >= retry.Max && crashes > lonely", "TestOnlyACrashAloneIsDeadly",
+		},
+		{
+			"a visit says that it runs alone", "stage/chain.go",
+			"What: istage.Alone, Due", "What: istage.Waits, Due", "TestKilledWorkersAreCharged",
+		},
+		{
 			"what ran under the owner before is found", "stage/recover.go",
 			"slices.Chunk(runs, takenAtOnce)", "slices.Chunk(runs[:0], takenAtOnce)", "TestKilledWorkersAreCharged",
 		},
