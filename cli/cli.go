@@ -87,6 +87,9 @@ func (p *program) main(ctx context.Context, args []string) int {
 	root := p.root()
 	root.SetArgs(append([]string{}, args...)) // nil would be those of the process
 	err := root.ExecuteContext(ctx)
+	if err != nil && strings.HasPrefix(err.Error(), "unknown command ") && !errors.As(err, new(*usageError)) {
+		err = &usageError{"", err} // of the library's own commands
+	}
 	if lost := failed(p.stdout); lost != nil && !errors.Is(err, lost) {
 		lost = fmt.Errorf("the output could not be written: %w", lost)
 		if code := p.report(ctx, err); code != 0 {
@@ -136,6 +139,13 @@ func (p *program) root() *cobra.Command {
 		}
 	}
 	root.AddCommand(versionCommand(p))
+	root.InitDefaultCompletionCmd()
+	if c, _, err := root.Find([]string{"completion"}); err == nil {
+		c.Args = cobra.ArbitraryArgs
+		c.RunE = func(c *cobra.Command, _ []string) error {
+			return usageOf(c, errors.New("for which shell? bash, zsh, fish or powershell"))
+		}
+	}
 	return root
 }
 

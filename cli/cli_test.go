@@ -20,6 +20,9 @@ func TestUsageErrors(t *testing.T) {
 		{"bad address", "worker --http 9090", `--http "9090" is no address with a port, such as :9090 or 127.0.0.1:9090`},
 		{"no subcommand", "processor", "a command is needed: ls, info, move, reset, rm"},
 		{"number below 0", "send orders -5", "unknown flag -5: behind -- a number below 0 is an argument; see"},
+		{"no shell", "completion", "for which shell? bash, zsh, fish or powershell; see"},
+		{"unknown shell", "completion csh", "for which shell?"},
+		{"too many shells", "completion bash zsh", `unknown command "zsh" for`},
 		{"one dash", "worker -dev", "unknown flag -d"},
 		{"unknown flag", "send orders {} --kee x", "unknown flag --kee; see"},
 		{"unknown global flag", "--kee send", "unknown flag --kee"},
@@ -46,6 +49,7 @@ func TestUsageErrors(t *testing.T) {
 			run(t.Context(), newShopApp(), "", strings.Fields(tt.args)...).want(t, 2, "", tt.err)
 		})
 	}
+	run(t.Context(), newShopApp(), "", "").want(t, 2, "", `unknown command ""; see`)
 }
 
 func TestUsageErrorsWithoutTypes(t *testing.T) {

@@ -138,7 +138,7 @@ func (p *program) group(name, usage string, commands ...*cobra.Command) *cobra.C
 func meant(c *call) string {
 	c.SuggestionsMinimumDistance = min(2, len(c.arg(0))/3) // the most that letters may differ
 	alike := c.SuggestionsFor(c.arg(0))
-	if len(alike) == 0 {
+	if len(alike) == 0 || c.arg(0) == "" {
 		return ""
 	}
 	return ", did you mean " + strings.Join(alike, " or ") + "?"
