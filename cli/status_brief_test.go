@@ -12,7 +12,6 @@ import (
 func TestStatusOfAnAppTakesTenLines(t *testing.T) {
 	s := newShop(t, nil)
 	s.untyped("status").want(t, 0, "app shop at "+strings.TrimPrefix(s.url, "redis://")+": 0 streams, 0 processors, 0 workers, leader -\na stream is there once", "")
-	s.send(3)
 	s.registered()
 	s.attended()
 	s.untyped("status").matches(t, `^app shop at \S+: 1 stream, 1 processor, 1 worker, leader -
