@@ -154,6 +154,7 @@ func TestAClaimWaitsForItsReplicas(t *testing.T) {
 	l.must(l.raw.Set(l.ctx(), l.keys.Leader(), "me", 0).Err())
 	seen := try(l.patient.LookAtTask(l.ctx(), "me", "clean")).must(l.t)
 	due := seen.Last.Add(time.Millisecond)
+	redistest.Eventually(t, "its time has come", func() bool { return !try(l.raw.Time(l.ctx()).Result()).must(l.t).Before(due) })
 	l.link.Pause()
 	_, err := l.hasty.ClaimTask(l.ctx(), "me", "clean", seen.Last, due)
 	l.weak("the claim", err)
