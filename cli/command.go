@@ -46,30 +46,15 @@ func (c *call) usage() string {
 // have for one that was not typed.
 func (c *call) IsSet(name string) bool { return c.Flags().Changed(name) }
 
-func (c *call) Bool(name string) bool {
-	v, _ := c.Flags().GetBool(name)
-	return v
-}
+func (c *call) Bool(name string) bool     { return orZero(c.Flags().GetBool(name)) }
+func (c *call) String(name string) string { return orZero(c.Flags().GetString(name)) }
+func (c *call) Int(name string) int       { return orZero(c.Flags().GetInt(name)) }
+func (c *call) Int64(name string) int64   { return orZero(c.Flags().GetInt64(name)) }
 
-func (c *call) String(name string) string {
-	v, _ := c.Flags().GetString(name)
-	return v
-}
+func (c *call) Duration(name string) time.Duration { return orZero(c.Flags().GetDuration(name)) }
 
-func (c *call) Int(name string) int {
-	v, _ := c.Flags().GetInt(name)
-	return v
-}
-
-func (c *call) Int64(name string) int64 {
-	v, _ := c.Flags().GetInt64(name)
-	return v
-}
-
-func (c *call) Duration(name string) time.Duration {
-	v, _ := c.Flags().GetDuration(name)
-	return v
-}
+// orZero is the value of a flag, and the zero value, which comes with the error, where there is no such flag.
+func orZero[T any](value T, _ error) T { return value }
 
 // A runner is what a command does.
 type runner func(ctx context.Context, s *session, c *call) error

@@ -17,7 +17,7 @@ func (s *shop) completed(words ...string) []string {
 		s.t.Errorf("%q: %+v", words, r)
 		return nil
 	}
-	return found[:len(found)-1] // the last says whether files may follow
+	return found[:len(found)-1] // the last reports whether files may follow
 }
 
 // untypedRaw is untyped with unchanged words.
