@@ -104,8 +104,17 @@ func (r *Rule) Do(a Action) *Rule {
 	return r
 }
 
-// Release lets go what the rule holds, and keeps it from holding anything later.
+// Release ends the rule: it lets go what the rule holds, and no later request meets it.
 func (r *Rule) Release() { r.releaseOnce.Do(func() { close(r.release) }) }
+
+func (r *Rule) released() bool {
+	select {
+	case <-r.release:
+		return true
+	default:
+		return false
+	}
+}
 
 // Release releases all rules.
 func (p *Proxy) Release() {
@@ -143,7 +152,7 @@ func (p *Proxy) match(req *request) *Rule {
 			continue
 		}
 		r.seen++
-		if first == nil && (r.n == Every || r.seen == r.n) {
+		if first == nil && !r.released() && (r.n == Every || r.seen == r.n) {
 			first = r
 		}
 	}
