@@ -1,7 +1,6 @@
 package stage
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -30,6 +29,7 @@ type taken struct {
 	istage.Visit
 	value          any
 	missing, begun bool
+	early          *earlyCall // nil: its Func was not called yet
 }
 
 // A chain runs the visits of one entity, one behind the other, in a goroutine of its own. The owner's mu
@@ -44,6 +44,7 @@ type chain struct {
 	failures map[string]failure // of the entity's visits, by stage
 	own      map[string]bool    // stages whose visits the chain has settled: it knows better than a take
 	unsure   bool               // and does not: a visit was gone, which may have ended when a reply was lost
+	early    string             // the stage whose Func is called early, "" for none; guarded by mu
 	in       bool               // it may call functions of the user; changed under mu
 }
 
@@ -163,6 +164,11 @@ func (t *turn) unbegun() {
 // visit runs a visit, again while others save its entity meanwhile.
 func (c *chain) visit(v *taken) {
 	t := &turn{chain: c, v: v, s: c.o.set.by[v.Stage]}
+	if v.early != nil {
+		defer v.early.end()
+		<-v.early.done
+		<-v.early.done
+	}
 	if c.unsure { // the next take says what is known of it
 		t.putBack()
 		return
@@ -182,12 +188,14 @@ func (c *chain) visit(v *taken) {
 	if t.s == nil {
 		gate = ""
 	}
-	end, ok := c.o.own.Begin(gate)
-	if !ok {
-		t.putBack()
-		return
+	if v.early == nil {
+		end, ok := c.o.own.Begin(gate)
+		if !ok {
+			t.putBack()
+			return
+		}
+		defer end()
 	}
-	defer end()
 	defer t.unbegun()
 	for n := 0; t.try(); n++ {
 		t.unbegun()
@@ -216,6 +224,10 @@ func (t *turn) putBack() { t.commit(waitAgain(&t.v.Visit)) }
 
 // try runs the visit once, and reports whether to begin anew, since the entity has changed meanwhile.
 func (t *turn) try() (again bool) {
+	if early := t.v.early; early != nil {
+		t.v.early = nil
+		return t.made(early.Result, early.made, early.err)
+	}
 	value, err := t.value()
 	switch {
 	case !t.in:
@@ -243,9 +255,11 @@ func (t *turn) try() (again bool) {
 		t.settle(untouched, t.ended())
 		return false
 	}
-	began, late := time.Now(), t.o.own.Now().Sub(time.UnixMilli(t.v.At))
-	r, made, err := t.s.call(t.context(), value)
-	t.s.count.called(time.Since(began), late)
+	return t.made(t.call(t.context(), value))
+}
+
+// made stores what the Func has made, and reports whether to begin anew.
+func (t *turn) made(r Result, made any, err error) (again bool) {
 	switch {
 	case err != nil && t.o.ctx.Err() != nil: // the ownership has ended, and the function was told so
 		t.putBack()
@@ -257,22 +271,6 @@ func (t *turn) try() (again bool) {
 		return t.change(r, made)
 	}
 	return false
-}
-
-// context returns the context of a Func.
-func (t *turn) context() context.Context {
-	_, epoch := t.o.own.At()
-	due := time.UnixMilli(t.v.At)
-	now := func() time.Time {
-		if now := t.o.own.Now(); now.After(due) {
-			return now
-		}
-		return due // by Redis' clock it is later
-	}
-	return context.WithValue(t.o.ctx, visitKey{}, &visitScope{now: now, visit: Visit{
-		Set: t.o.set.name, Stage: t.v.Stage, ID: t.id, Partition: t.o.partition, Epoch: epoch,
-		Version: t.now.version, Attempt: t.failure().Attempts + 1, Due: due,
-	}})
 }
 
 // failure is what is known of the visit's failures; those before its death do not count.
@@ -352,6 +350,10 @@ func (t *turn) end(e *istage.End, as result) istage.Outcome {
 	ended := t.commit(e)
 	if ended == nil {
 		ended = &istage.Ended{}
+	}
+	if begins != nil && begins.early != nil && (ended.Outcome != istage.Begun || !t.in) {
+		<-begins.early.done // nothing comes of it, but functions of an entity run one at a time
+		begins.early.end()
 	}
 	switch {
 	case begins == nil:

@@ -84,8 +84,12 @@ func (o *owner) tellStuck() {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	for _, c := range o.chains {
-		if c.in && c.runs != nil {
-			o.log.Error("function is stuck", "op", "release", "stage", named(c.runs.Stage), "entity", c.id, "after", stuckAfter, "help", help.FunctionStuck)
+		stage := c.early
+		if stage == "" && c.in && c.runs != nil {
+			stage = named(c.runs.Stage)
+		}
+		if stage != "" {
+			o.log.Error("function is stuck", "op", "release", "stage", stage, "entity", c.id, "after", stuckAfter, "help", help.FunctionStuck)
 		}
 	}
 }
@@ -248,7 +252,11 @@ func (o *owner) next(c *chain) *taken {
 func (o *owner) join(c *chain, v *taken) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	c.waiting = append(c.waiting, *v)
+	at := len(c.waiting)
+	if v.early != nil { // what its Func made is of the entity as it is now
+		at = 0
+	}
+	c.waiting = slices.Insert(c.waiting, at, *v)
 }
 
 func (o *owner) part(c *chain, v *taken) {
@@ -284,12 +292,15 @@ func (o *owner) commit(e *istage.End) *istage.Ended {
 			if retry != nil {
 				retry.Recovered()
 			}
+			waits := e.Has(istage.Waits, istage.Fails, istage.Puts)
 			for _, s := range e.Settle {
-				if s.What == istage.Puts && s.Due == istage.In(0) {
+				runs := s.What == istage.Begins && ended.Outcome == istage.OK // by a take: this one waits behind it
+				if runs || s.What == istage.Puts && s.Due == istage.In(0) {
 					o.isDue(s.Stage)
 				}
+				waits = waits || runs
 			}
-			if o.ends.Add(1); e.Has(istage.Waits, istage.Fails, istage.Puts) || o.passed.Swap(false) {
+			if o.ends.Add(1); o.passed.Swap(false) || waits {
 				o.wake()
 			}
 			return ended

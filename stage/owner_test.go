@@ -236,7 +236,7 @@ func TestKilledWorkersAreCharged(t *testing.T) {
 				attempts++
 			}
 		}
-		if attempts != 4 {
+		if attempts != 4 && attempts != 5 { // the first call may be early, then the crash is the touch's
 			t.Errorf("%d attempts: %v", attempts, r.noted())
 		}
 	})

@@ -25,8 +25,9 @@ func (t *turn) touch(value any) {
 		end.What = istage.Ends // the next time it waits longer
 	}
 	version := t.now.version
+	given := t.callEarly(value)
 	t.settle(untouched, append([]istage.Settlement{end}, wanted...)...)
-	if t.now.version == version {
+	if t.now.version == version && !given {
 		t.now.value = value
 	}
 }

@@ -1,6 +1,7 @@
 package stage_test
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"log/slog"
@@ -32,6 +33,7 @@ type rig struct {
 	set      items // of an app outside of the workers
 	ofWorker items // of the last one that was started
 	app      *runnel.App
+	worker   *runneltest.Worker // of inLateRig
 	declare  func(s items)
 	opts     stage.Options
 
@@ -48,14 +50,14 @@ func (r *rig) Write(line []byte) (int, error) {
 	return r.told.Write(line)
 }
 
-// inRig runs fn with a rig. Its set has 3 partitions.
+// inRig runs fn with a rig. Its set has 3 partitions where opts say no other number.
 func inRig(t *testing.T, opts *stage.Options, declare func(r *rig, s items), fn func(r *rig)) {
 	t.Helper()
 	r := &rig{T: t}
 	if opts != nil {
 		r.opts = *opts
 	}
-	r.opts.Partitions = 3
+	r.opts.Partitions = cmp.Or(r.opts.Partitions, 3)
 	r.declare = func(s items) { declare(r, s) }
 	runneltest.Sim(t, func(o *runnel.Options) *runnel.App {
 		if os.Getenv("RUNNEL_SIM_LOG") == "" {

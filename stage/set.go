@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"regexp"
+	"runtime"
 	"sync"
 	"time"
 
@@ -176,6 +177,7 @@ func (s *Set[T]) process(ctx context.Context, events *runnel.Events[T]) error {
 	for range events.Raw() {
 		o.isDue(istage.Touch)
 		o.wake()
+		runtime.Gosched() // to the owner
 	}
 	select {
 	case <-done:

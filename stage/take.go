@@ -1,6 +1,7 @@
 package stage
 
 import (
+	"runtime"
 	"time"
 
 	istage "github.com/runnel-go/runnel/internal/stage"
@@ -52,7 +53,9 @@ func (o *owner) take() (next time.Duration, err error) {
 				o.wake()
 			}
 		}
-		o.begin(t.Visits)
+		if o.begin(t.Visits); len(t.Visits) > 0 {
+			runtime.Gosched() // to the chains, before the next take is written
+		}
 		o.isDue(t.More...)
 		switch {
 		case len(t.Visits) > 0 || len(t.More) > 0:

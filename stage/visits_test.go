@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"runtime"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -250,17 +251,17 @@ func TestErrorsSayWhatBecomesOfAVisit(t *testing.T) {
 
 // Stages that undo each other are slowed down, others are not. A save from outside is answered at once.
 func TestStagesThatUndoEachOtherAreSlowedDown(t *testing.T) {
-	calls := 0
+	var calls atomic.Int64
 	inRig(t, nil, func(r *rig, s items) {
 		s.Stage("up", func(e item) bool { return e.A == 0 }, func(_ context.Context, e *item) (stage.Result, error) {
-			if calls++; calls > 5000 {
+			if calls.Add(1) > 5000 {
 				return stage.Untouched, nil
 			}
 			e.A = 1
 			return stage.Updated, nil
 		}, nil)
 		s.Stage("down", func(e item) bool { return e.A == 1 }, func(_ context.Context, e *item) (stage.Result, error) {
-			calls++
+			calls.Add(1)
 			e.A = 0
 			return stage.Updated, nil
 		}, nil)
@@ -272,8 +273,8 @@ func TestStagesThatUndoEachOtherAreSlowedDown(t *testing.T) {
 		r.start("w")
 		r.put(item{ID: "loops"}, item{ID: "often", A: 5})
 		r.c.Sleep(4 * time.Minute)
-		if calls < 100 || calls > 4*130 {
-			t.Errorf("%d calls in four minutes", calls)
+		if n := calls.Load(); n < 100 || n > 4*130 {
+			t.Errorf("%d calls in four minutes", n)
 		}
 		if !strings.Contains(r.keys(), "visitfail:") {
 			t.Errorf("nothing tells of it: %s", r.keys())

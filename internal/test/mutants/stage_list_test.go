@@ -109,7 +109,19 @@ var stageMutants = map[string][]mutant{
 		},
 		{
 			"what was put while it ran is taken afterwards", "stage/owner.go",
-			"e.Has(istage.Waits, istage.Fails, istage.Puts) || o.passed.Swap(false)", "e.Has(istage.Waits, istage.Fails, istage.Puts)", "TestEarliestVisitWins",
+			"o.ends.Add(1); o.passed.Swap(false) || waits", "o.ends.Add(1); waits", "TestEarliestVisitWins",
+		},
+		{
+			"what waits behind what a take has begun is taken", "stage/owner.go",
+			"s.What == istage.Begins && ended.Outcome == istage.OK", "false", "TestVisitBehindOneThatATakeBegan",
+		},
+		{
+			"what a worker has died of is not called early", "stage/call.go",
+			"t.failures[istage.Touch].Crashes > 0 ||", "", "TestAnEarlyCrashIsOfTheTouchOnce",
+		},
+		{
+			"only a lone entity's function is called early", "stage/call.go",
+			"len(c.o.chains) == 1", "true", "TestALoneFunctionIsCalledEarly",
 		},
 		{
 			"a chain looks at the newest of its takes", "stage/chain.go",
