@@ -7,6 +7,7 @@ import (
 	"maps"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -178,10 +179,10 @@ func TestAStoreThatIsDownCostsNoAttempts(t *testing.T) {
 
 // Stages over a Store that undo each other are slowed down.
 func TestLoopsOverAStoreAreSlowedDown(t *testing.T) {
-	calls := 0
+	var calls atomic.Int64
 	inStore(t, func(r *rig, s items) {
 		s.Stage("flip", nil, func(_ context.Context, e *item) (stage.Result, error) {
-			calls++
+			calls.Add(1)
 			e.A = 1 - e.A
 			return stage.Updated, nil
 		}, nil)
@@ -190,8 +191,8 @@ func TestLoopsOverAStoreAreSlowedDown(t *testing.T) {
 		on.put(item{ID: "a"})
 		r.must(r.set.Touch(r.c.Context(), "a"))
 		r.c.Sleep(4 * time.Minute)
-		if calls < 100 || calls > 4*130 {
-			t.Errorf("%d calls in four minutes", calls)
+		if n := calls.Load(); n < 100 || n > 4*130 {
+			t.Errorf("%d calls in four minutes", n)
 		}
 	})
 }
