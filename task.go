@@ -5,9 +5,8 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/runnel-go/runnel/internal/cron"
 	"github.com/runnel-go/runnel/internal/leader"
-
-	"github.com/robfig/cron/v3"
 )
 
 // A TaskFunc is background work. ctx ends when the worker stops and, for a leader-only
@@ -66,24 +65,11 @@ func (a *App) Every(name string, d time.Duration, fn TaskFunc, opts *TaskOptions
 // itself. Cron panics as Task does, and if spec is malformed or matches no time, such as
 // "0 0 31 2 *".
 func (a *App) Cron(name, spec string, fn TaskFunc, opts *TaskOptions) {
-	schedule, err := parseCron(spec)
+	schedule, err := cron.Parse(spec)
 	if err != nil {
 		panic("runnel: app " + a.name + ": Cron " + name + ": " + err.Error())
 	}
 	a.addTask("Cron", name, fn, opts, func(t *leader.Task) { t.Next = schedule.Next })
-}
-
-// parseCron parses the times of a task. The library panics at some malformed ones.
-func parseCron(spec string) (schedule cron.Schedule, err error) {
-	defer func() {
-		if recover() != nil {
-			err = fmt.Errorf("malformed times %q", spec)
-		}
-	}()
-	if schedule, err = cron.ParseStandard(spec); err == nil && schedule.Next(time.Now()).IsZero() {
-		err = fmt.Errorf("the times %q never come", spec)
-	}
-	return schedule, err
 }
 
 func (a *App) addTask(kind, name string, fn TaskFunc, opts *TaskOptions, set func(*leader.Task)) {

@@ -87,6 +87,41 @@ func TestEveryAndCronNeverOverlapThemselves(t *testing.T) {
 	}
 }
 
+// A line with a fixed hour comes once a day where clocks change, also for the leader that keeps it in Redis.
+func TestCronWhereClocksChange(t *testing.T) {
+	berlin, err := time.LoadLocation("Europe/Berlin")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, tt := range []struct{ name, begin, want string }{
+		{"forward", "2000-03-25T23:50:00Z", "03-26 01:00"},
+		{"back", "2000-10-28T23:50:00Z", "10-29 00:30"},
+	} {
+		for _, durable := range []bool{false, true} {
+			t.Run(fmt.Sprint(tt.name, " durable ", durable), func(t *testing.T) {
+				var n notes
+				tasked(t, func(app *runnel.App, _ string) {
+					app.Cron("t", "30 2 * * *", func(ctx context.Context) error {
+						n.add(runnel.DueTime(ctx).UTC().Format("01-02 15:04"))
+						return nil
+					}, &runnel.TaskOptions{TimeZone: berlin, Leader: durable, Durable: durable})
+				}, func(c *runneltest.Cluster) {
+					begin, err := time.Parse(time.RFC3339, tt.begin)
+					if err != nil {
+						t.Fatal(err)
+					}
+					c.Sleep(time.Until(begin))
+					c.Start("a")
+					c.Sleep(3 * time.Hour)
+				})
+				if got := strings.Join(n.all(), " "); got != tt.want {
+					t.Errorf("ran at %s, want %s", got, tt.want)
+				}
+			})
+		}
+	}
+}
+
 func TestATaskThatPanicsOrFailsStopsNothing(t *testing.T) {
 	var n notes
 	fn := runnel.Each(func(_ context.Context, _ *runnel.Event, i item) error { n.add(fmt.Sprint("event ", i.N)); return nil })

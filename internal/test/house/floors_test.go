@@ -22,7 +22,7 @@ const module = "github.com/runnel-go/runnel"
 // floors lists every package of the module from the ground up, "" being the root. A package imports
 // only packages of lower floors. A new package fails the test until it is placed here.
 var floors = [][]string{
-	{"internal/help", "internal/verdict"},
+	{"internal/help", "internal/verdict", "internal/cron"},
 	{"rebalance", "codec", "internal/entryid", "internal/words", "internal/groupcommit", "internal/keys", "internal/monotime", "internal/coro", "internal/embedded", "internal/rules", "internal/delayqueue", "internal/logqueue"},
 	{"internal/redisconn", "internal/outage"},
 	{"internal/store", "internal/test/model"},
@@ -69,7 +69,7 @@ var dependencies = map[string][]string{
 	"github.com/klauspost/compress":       {"codec"},
 	"github.com/pierrec/lz4/v4":           {"codec"},
 	"github.com/cespare/xxhash/v2":        {"partitioner.go", "python"},
-	"github.com/robfig/cron/v3":           {"task.go"},
+	"github.com/robfig/cron/v3":           {"internal/cron"},
 	"github.com/VictoriaMetrics/metrics":  {"metrics"},
 	"github.com/prometheus/client_golang": {"metrics/collector"},
 	"github.com/alicebob/miniredis/v2":    {"internal/embedded"},

@@ -1,0 +1,129 @@
+// Package cron tells the times of crontab lines, also where clocks change. The parser is that of robfig/cron;
+// the rules for clocks are those of Debian's cron, widened to changes of any length:
+//
+//   - A line with a fixed hour ("30 2 * * *") counts by what clocks show: a time that is left out comes
+//     at the end of the gap, several that fall together there are one, and of a time that is shown twice the first
+//     counts. So it comes once a day, whatever the clock does.
+//   - A line with a free hour ("*", "*/2") counts by the time that passes: it comes at each moment at which clocks
+//     show a time of it, as often as they show it.
+package cron
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/robfig/cron/v3"
+)
+
+// A Schedule has the times of a line.
+type Schedule struct {
+	every cron.Schedule      // of "@every"; else nil
+	shown *cron.SpecSchedule // what clocks show at its times, as times of UTC
+	zone  *time.Location     // of the line itself; nil: whichever Next is asked in
+	free  bool               // its hour
+}
+
+// Parse parses a line of five fields (minute, hour, day of month, month, day of week), "@daily" and the like, or
+// "@every 90s"; "CRON_TZ=Europe/Berlin " before it is its zone. A line that matches no time from now on is an error.
+func Parse(line string) (s *Schedule, err error) {
+	defer func() {
+		if recover() != nil { // the library panics at some lines
+			s, err = nil, fmt.Errorf("malformed times %q", line)
+		}
+	}()
+	parsed, err := cron.ParseStandard(line)
+	if err != nil {
+		return nil, err
+	}
+	s = &Schedule{}
+	if fields, ok := parsed.(*cron.SpecSchedule); !ok {
+		s.every = parsed
+	} else {
+		if fields.Location != time.Local {
+			s.zone = fields.Location
+		}
+		fields.Location = time.UTC
+		s.shown, s.free = fields, freeHour(line)
+	}
+	if s.Next(time.Now().UTC()).IsZero() {
+		return nil, fmt.Errorf("the times %q never come", line)
+	}
+	return s, nil
+}
+
+func freeHour(line string) bool {
+	words := strings.Fields(line)
+	if strings.Contains(words[0], "=") {
+		words = words[1:]
+	}
+	if len(words) == 1 {
+		return words[0] == "@hourly"
+	}
+	return strings.ContainsAny(words[1][:1], "*?")
+}
+
+// Next returns the first time behind another one, in its zone or that of the line; the zero time if there is none
+// within five years.
+func (s *Schedule) Next(after time.Time) time.Time {
+	if s.every != nil {
+		return s.every.Next(after)
+	}
+	zone := after.Location()
+	if s.zone != nil {
+		zone = s.zone
+	}
+	if after = after.In(zone); s.free {
+		return s.nextFree(after)
+	}
+	for shown := asUTC(after); ; {
+		shown = s.shown.Next(shown)
+		if shown.IsZero() {
+			return shown
+		}
+		if at := firstShown(shown, zone); at.After(after) {
+			return at
+		}
+	}
+}
+
+// nextFree goes from one change of clocks to the next: between two, what clocks show and the time run alike.
+func (s *Schedule) nextFree(after time.Time) time.Time {
+	from, behind := after, asUTC(after)
+	for {
+		shown := s.shown.Next(behind)
+		if shown.IsZero() {
+			return shown
+		}
+		_, end := from.ZoneBounds()
+		if at := from.Add(shown.Sub(asUTC(from))); end.IsZero() || at.Before(end) {
+			return at
+		}
+		from, behind = end, asUTC(end).Add(-1)
+	}
+}
+
+// asUTC returns what clocks show at a time, as a time of UTC.
+func asUTC(t time.Time) time.Time {
+	_, offset := t.Zone()
+	return t.UTC().Add(time.Duration(offset) * time.Second)
+}
+
+// firstShown returns when clocks first show a time, which is given as one of UTC, or pass over it.
+func firstShown(shown time.Time, zone *time.Location) time.Time {
+	near := time.Date(shown.Year(), shown.Month(), shown.Day(), shown.Hour(), shown.Minute(), shown.Second(), shown.Nanosecond(), zone)
+	if begins, _ := near.ZoneBounds(); !begins.IsZero() {
+		near = begins.Add(-1) // the period before may show it, too
+	}
+	for {
+		begins, ends := near.ZoneBounds()
+		_, offset := near.Zone()
+		switch at := shown.Add(-time.Duration(offset) * time.Second).In(zone); {
+		case !begins.IsZero() && at.Before(begins): // which shows later ones from its beginning on
+			return begins
+		case ends.IsZero() || at.Before(ends):
+			return at
+		}
+		near = ends
+	}
+}
