@@ -1,0 +1,59 @@
+package jobs
+
+import (
+	"fmt"
+	"strings"
+)
+
+// A Source is a trigger or a task of a job: what can end at a logical time.
+type Source struct {
+	Job, Name string
+	Trigger   bool
+}
+
+const triggerKind, taskKind = "trigger", "task"
+
+// String returns JOB/trigger/NAME or JOB/task/NAME.
+func (s Source) String() string {
+	if s.Trigger {
+		return s.Job + "/" + triggerKind + "/" + s.Name
+	}
+	return s.Job + "/" + taskKind + "/" + s.Name
+}
+
+// A Ref is a source as a task names it.
+type Ref struct {
+	Source
+	Ended bool // its end counts, however it ended
+}
+
+// String is the inverse of ParseRef for any job.
+func (r Ref) String() string {
+	if r.Ended {
+		return r.Source.String() + "?"
+	}
+	return r.Source.String()
+}
+
+// ParseRef parses what a task of a job waits for: trigger/NAME, task/NAME, or JOB/task/NAME of another job; with "?" behind, its
+// end counts, however it ended.
+func ParseRef(job, text string) (Ref, error) {
+	words, ended := strings.CutSuffix(text, "?")
+	parts := strings.Split(words, "/")
+	if len(parts) == 2 {
+		parts = append([]string{job}, parts...)
+	}
+	if len(parts) != 3 || parts[1] != triggerKind && parts[1] != taskKind {
+		return Ref{}, fmt.Errorf("%q is none of trigger/NAME, task/NAME and JOB/task/NAME", text)
+	}
+	r := Ref{Source{Job: parts[0], Name: parts[2], Trigger: parts[1] == triggerKind}, ended}
+	switch {
+	case !nameOK(r.Name) || r.Job != job && !nameOK(r.Job):
+		return Ref{}, fmt.Errorf("%q: %s", text, nameRule)
+	case r.Trigger && r.Job != job:
+		return Ref{}, fmt.Errorf("%q is a trigger of another job: wait for a task of that, which may be a join", text)
+	case r.Trigger && ended:
+		return Ref{}, fmt.Errorf("%q: a trigger never fails", text)
+	}
+	return r, nil
+}
