@@ -30,14 +30,23 @@ func nameOK(name string) bool {
 var reserved = []string{"facts", "runs", "ops"}
 
 // A Fault is what is wrong with a job, and where: "task report: after".
-type Fault struct{ Place, Reason string }
+type Fault struct {
+	Place, Reason string
+	Line          int // of the file that was read, 0: none
+}
 
-func (f Fault) Error() string { return f.Place + ": " + f.Reason }
+// Error returns the fault as people read it, behind the line.
+func (f Fault) Error() string {
+	if f.Line > 0 {
+		return fmt.Sprintf("line %d: %s: %s", f.Line, f.Place, f.Reason)
+	}
+	return f.Place + ": " + f.Reason
+}
 
 type checker struct{ faults []Fault }
 
 func (c *checker) add(place, reason string, args ...any) {
-	c.faults = append(c.faults, Fault{place, fmt.Sprintf(reason, args...)})
+	c.faults = append(c.faults, Fault{Place: place, Reason: fmt.Sprintf(reason, args...)})
 }
 
 // Check returns all that is wrong with a job by itself, in its order; Graph knows what it refers to.

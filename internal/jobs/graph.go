@@ -70,7 +70,7 @@ func (g *Graph) connect(all map[string]*Job) (faults []Fault) {
 		for _, r := range n.needs {
 			from := g.nodes[r.Source]
 			if from == nil {
-				faults = append(faults, Fault{s.String(), fmt.Sprintf("%s is not there: %s", r.Source, g.there(all, r.Source))})
+				faults = append(faults, Fault{Place: s.String(), Reason: fmt.Sprintf("%s is not there: %s", r.Source, g.there(all, r.Source))})
 				continue
 			}
 			kind := OnSuccess
@@ -147,7 +147,7 @@ func (g *Graph) cycles() (faults []Fault) {
 				for _, s := range walk[from:] {
 					names = append(names, s.at.String())
 				}
-				faults = append(faults, Fault{to.String(), "it waits for itself: " + strings.Join(append(names, to.String()), " → ")})
+				faults = append(faults, Fault{Place: to.String(), Reason: "it waits for itself: " + strings.Join(append(names, to.String()), " → ")})
 			}
 		}
 	}

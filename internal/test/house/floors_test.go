@@ -73,7 +73,7 @@ var dependencies = map[string][]string{
 	"github.com/VictoriaMetrics/metrics":  {"metrics"},
 	"github.com/prometheus/client_golang": {"metrics/collector"},
 	"github.com/alicebob/miniredis/v2":    {"internal/embedded"},
-	"go.yaml.in/yaml/v2":                  {"metrics"},
+	"go.yaml.in/yaml/v3":                  {"internal/jobs"},
 	"golang.org/x/sync":                   {"internal/worker", "internal/leader", "large.go", "runneltest", "cli", "examples/ownmain"},
 	"golang.org/x/sys":                    {"internal/test/history", "internal/test/redistest"},
 }
