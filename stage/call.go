@@ -57,6 +57,10 @@ func (t *turn) callEarly(value any) bool {
 		return false
 	}
 	next, in := &turn{chain: t.chain, v: v, s: t.o.set.by[v.Stage]}, false
+	if wants, err := next.s.wants(value); !wants || err != nil {
+		end()
+		return false
+	}
 	ctx := next.context()
 	if t.o.enter(&in); !in {
 		end()
@@ -73,6 +77,17 @@ func (t *turn) callEarly(value any) bool {
 	}()
 	runtime.Gosched() // to the Func, before the commit is written
 	return true
+}
+
+// awaitVain waits for a Func that was called early of a visit that did not begin: nothing comes of it, but
+// functions of an entity run one at a time. It holds no place of a touch meanwhile.
+func (c *chain) awaitVain() {
+	if v := c.vain; v != nil {
+		c.vain = nil
+		<-v.early.done
+		v.early.end()
+		c.o.giveBack(v.Stage, 1)
+	}
 }
 
 // lone reports whether the owner visits no other entity.

@@ -18,10 +18,12 @@ import (
 	"github.com/runnel-go/runnel/stage"
 )
 
-// late is a connection on which what contains a text comes late: replies by 10 ms, requests by 100 ms.
+// late is a connection on which what contains a text comes late: replies by 10 ms, requests by 100 ms. Where lose is set, it
+// breaks instead once such a request was executed, and lose is set back.
 type late struct {
 	net.Conn
 	reply, request string
+	lose           *atomic.Bool
 }
 
 func (c late) Read(b []byte) (n int, err error) {
@@ -33,9 +35,16 @@ func (c late) Read(b []byte) (n int, err error) {
 }
 
 func (c late) Write(b []byte) (int, error) {
-	if bytes.Contains(b, []byte(c.request)) {
-		time.Sleep(100 * time.Millisecond)
+	if !bytes.Contains(b, []byte(c.request)) {
+		return c.Conn.Write(b)
 	}
+	if c.lose != nil && c.lose.Swap(false) {
+		n, err := c.Conn.Write(b)
+		time.Sleep(time.Millisecond)
+		c.Conn.Close()
+		return n, err
+	}
+	time.Sleep(100 * time.Millisecond)
 	return c.Conn.Write(b)
 }
 
@@ -54,7 +63,7 @@ func inLateRig(t *testing.T, link late, declare func(r *rig, s items), fn func(r
 		dial := server.Dialer
 		server.Dialer = func(ctx context.Context, network, addr string) (net.Conn, error) {
 			c, err := dial(ctx, network, addr)
-			return late{c, link.reply, link.request}, err
+			return late{c, link.reply, link.request, link.lose}, err
 		}
 		o.Redis = redis.NewClient(&server)
 		app, _ := set(o)
@@ -71,7 +80,7 @@ func inLateRig(t *testing.T, link late, declare func(r *rig, s items), fn func(r
 // A visit that waits behind one that a take has begun meanwhile is taken when that has ended, not at the end of the
 // owner's lease.
 func TestVisitBehindOneThatATakeBegan(t *testing.T) {
-	inLateRig(t, late{reply: "\r\ntext\r\n", request: "\r\ntext\r\n$1\r\nb\r\n"}, func(r *rig, s items) {
+	inLateRig(t, late{reply: "\r\ntext\r\n", request: begins("text")}, func(r *rig, s items) {
 		copies(r, s, "copy", 5*time.Millisecond, nil)
 		s.Stage("text", func(e item) bool { return e.Text == "" }, func(_ context.Context, e *item) (stage.Result, error) {
 			e.Text = "set"
@@ -89,7 +98,7 @@ func TestVisitBehindOneThatATakeBegan(t *testing.T) {
 // The function of a lone entity is called before the commit has come that begins its visit; what it made is stored
 // behind that. Several entities wait for their commits.
 func TestALoneFunctionIsCalledEarly(t *testing.T) {
-	inLateRig(t, late{request: "\r\ncopy\r\n$1\r\nb\r\n"}, func(r *rig, s items) {
+	inLateRig(t, late{request: begins("copy")}, func(r *rig, s items) {
 		copies(r, s, "copy", 0, nil)
 	}, func(r *rig) {
 		r.put(item{ID: "first", A: 1}) // the scripts are not loaded yet
@@ -138,7 +147,7 @@ func TestLongEarlyCallsTakeNoTouches(t *testing.T) {
 // touch's.
 func TestAnEarlyCrashIsOfTheTouchOnce(t *testing.T) {
 	var worker atomic.Pointer[runneltest.Worker]
-	inLateRig(t, late{request: "\r\nkills\r\n$1\r\nb\r\n"}, func(r *rig, s items) {
+	inLateRig(t, late{request: begins("kills")}, func(r *rig, s items) {
 		s.Stage("kills", nil, r.does(func(context.Context, *item) (stage.Result, error) {
 			for worker.Load() == nil { // its start has not returned yet
 				time.Sleep(time.Millisecond)
@@ -162,6 +171,126 @@ func TestAnEarlyCrashIsOfTheTouchOnce(t *testing.T) {
 		}
 		if !slices.Equal(calls, []string{"kills a 1", "kills a 1", "kills a 2", "kills a 3"}) || r.keys() != "visitdead:shop.items.kills visitfail:shop.items" {
 			t.Errorf("calls %v, there is %s", calls, r.keys())
+		}
+	})
+}
+
+// begins is the commit that begins a visit of a stage.
+func begins(name string) string { return fmt.Sprintf("\r\n%s\r\n$1\r\nb\r\n", name) }
+
+// A visit that is put while the Func is called early is made behind it, though Redis does not know yet that it runs.
+func TestVisitsPutDuringAnEarlyCallAreKept(t *testing.T) {
+	for _, places := range []int{1, 16} {
+		for _, in := range []time.Duration{0, 50 * time.Millisecond, time.Minute} {
+			for _, own := range []bool{true, false} {
+				t.Run(fmt.Sprint(places, " places, in ", in, ", by the function itself ", own), func(t *testing.T) {
+					var fact atomic.Int64 // what the Func looks at beside its entity
+					inLateRig(t, late{request: begins("sum")}, func(r *rig, s items) {
+						s.Stage("sum", nil, r.does(func(ctx context.Context, e *item) (stage.Result, error) {
+							if seen := int(fact.Load()); e.A != seen {
+								e.A = seen
+								return stage.Updated, nil
+							}
+							if own && e.ID == "a" && fact.CompareAndSwap(0, 2) {
+								return stage.Untouched, s.Visit(ctx, "sum", stage.Now(ctx).Add(in), e.ID)
+							}
+							return stage.Untouched, nil
+						}), &stage.StageOptions{Concurrency: places})
+					}, func(r *rig) {
+						r.put(item{ID: "first", A: 0}) // the scripts are not loaded yet
+						r.c.Sleep(time.Second)
+						r.forget()
+						r.put(item{ID: "a"})
+						r.c.Sleep(50 * time.Millisecond)
+						if n := len(r.noted()); n != 1 {
+							t.Fatalf("%d calls", n)
+						}
+						if !own {
+							fact.Store(2)
+							r.must(r.set.Visit(r.c.Context(), "sum", time.Now().Add(in), "a"))
+						}
+						r.c.Sleep(2 * time.Minute)
+						if e := r.get("a").Value; e.A != 2 || r.keys() != "" {
+							t.Errorf("%+v, calls %v, there is %q", e, r.noted(), r.keys())
+						}
+					})
+				})
+			}
+		}
+	}
+}
+
+// A visit that waited before is made by the early call, as by any other.
+func TestAnEarlyCallMakesWhatWaited(t *testing.T) {
+	inLateRig(t, late{request: begins("sum")}, func(r *rig, s items) {
+		s.Stage("sum", nil, r.does(func(_ context.Context, e *item) (stage.Result, error) {
+			return stage.Untouched.After(time.Hour), nil
+		}), nil)
+	}, func(r *rig) {
+		r.put(item{ID: "a"})
+		r.c.Sleep(time.Minute)
+		r.put(item{ID: "a", A: 1})
+		r.c.Sleep(time.Hour)
+		r.wants("sum a 1 at 0s", "sum a 1 at 1m0s")
+	})
+}
+
+func TestAStageWhoseWhenPanicsIsNotCalledEarly(t *testing.T) {
+	inRig(t, nil, func(r *rig, s items) {
+		s.Stage("bad", func(item) bool { panic("when") }, r.does(func(_ context.Context, e *item) (stage.Result, error) {
+			return stage.Updated, nil
+		}), nil)
+	}, func(r *rig) {
+		r.start("w")
+		r.put(item{ID: "a"})
+		r.c.Sleep(100 * time.Millisecond)
+		r.wants()
+		if got := r.keys(); got != "visit:shop.items.bad visitfail:shop.items" {
+			t.Errorf("there is %s", got)
+		}
+	})
+}
+
+// Nor do functions that were called in vain take touches: theirs were answered that the entity is gone.
+func TestEarlyCallsInVainTakeNoTouches(t *testing.T) {
+	inRig(t, &stage.Options{Partitions: 140}, func(r *rig, s items) {
+		s.Stage("long", func(e item) bool { return e.Text == "" }, r.does(func(ctx context.Context, e *item) (stage.Result, error) {
+			_, err := s.Delete(ctx, e.ID) // before the commit that begins the visit
+			time.Sleep(20 * time.Second)
+			return stage.Untouched, err
+		}), &stage.StageOptions{Concurrency: 1000})
+		copies(r, s, "quick", 0, nil)
+	}, func(r *rig) {
+		r.start("w")
+		for n := range 400 { // the first one of each partition is lone
+			r.put(item{ID: fmt.Sprint(n)})
+			r.c.Sleep(10 * time.Millisecond)
+		}
+		r.put(item{ID: "q", A: 1, Text: "quick"})
+		r.c.Sleep(time.Second)
+		if e := r.get("q").Value; e.B != 1 {
+			t.Errorf("the quick stage has not visited %+v, %d of 400 long functions were called", e, len(r.noted()))
+		}
+		r.c.Sleep(20 * time.Second)
+		r.forget()
+		r.put(item{ID: "again", A: 1, Text: "quick"})
+		r.rests() // and all places are given back
+	})
+}
+
+// A commit whose reply is lost may have begun the visit, which then waits no lease.
+func TestALostBeginningIsFoundAtOnce(t *testing.T) {
+	lose := &atomic.Bool{}
+	inLateRig(t, late{request: begins("copy"), lose: lose}, func(r *rig, s items) {
+		copies(r, s, "copy", 0, nil)
+	}, func(r *rig) {
+		r.put(item{ID: "first", A: 1})
+		r.c.Sleep(time.Second)
+		lose.Store(true)
+		r.put(item{ID: "a", A: 1})
+		r.c.Sleep(2 * time.Second)
+		if e := r.get("a").Value; lose.Load() || e.B != 1 || r.keys() != "" {
+			t.Errorf("lost %v, %+v, calls %v, there is %s", !lose.Load(), e, r.noted(), r.keys())
 		}
 	})
 }

@@ -44,6 +44,7 @@ type chain struct {
 	failures map[string]failure // of the entity's visits, by stage
 	own      map[string]bool    // stages whose visits the chain has settled: it knows better than a take
 	unsure   bool               // and does not: a visit was gone, which may have ended when a reply was lost
+	vain     *taken             // its Func was called early, and it did not begin
 	early    string             // the stage whose Func is called early, "" for none; guarded by mu
 	in       bool               // it may call functions of the user; changed under mu
 }
@@ -80,8 +81,12 @@ func (c *chain) runOn() {
 			c.adopt(v)
 			c.visit(v)
 			in = c.in
+		} else if v.early != nil {
+			<-v.early.done
+			v.early.end()
 		}
 		c.o.giveBack(v.Stage, 1)
+		c.awaitVain()
 	}
 	if in { // the chain may be another goroutine's by now
 		c.o.inside.Done()
@@ -351,18 +356,18 @@ func (t *turn) end(e *istage.End, as result) istage.Outcome {
 	if ended == nil {
 		ended = &istage.Ended{}
 	}
-	if begins != nil && begins.early != nil && (ended.Outcome != istage.Begun || !t.in) {
-		<-begins.early.done // nothing comes of it, but functions of an entity run one at a time
-		begins.early.end()
-	}
 	switch {
 	case begins == nil:
 	case ended.Outcome == istage.Begun:
 		t.begins = nil
 	default:
 		t.o.part(t.chain, begins)
+		if begins.early != nil {
+			t.vain, t.begins = begins, nil
+		}
 		if ended.Outcome != istage.OK && ended.Outcome != istage.Conflict {
 			t.o.doubt() // it may have begun, and the reply was lost
+			t.o.wake()
 		}
 	}
 	switch {

@@ -26,6 +26,13 @@ func (t *turn) touch(value any) {
 	}
 	version := t.now.version
 	given := t.callEarly(value)
+	if given {
+		for i := range wanted {
+			if wanted[i].What == istage.Begins { // what is put since the take is behind the call
+				wanted[i].Text += " " + t.v.Puts
+			}
+		}
+	}
 	t.settle(untouched, append([]istage.Settlement{end}, wanted...)...)
 	if t.now.version == version && !given {
 		t.now.value = value

@@ -30,7 +30,7 @@ const (
 	Recovers What = 'c' // it ends well after failures
 	Puts     What = 'p' // it waits for Due, whether there was one or not
 	Alone    What = 'a' // it runs on, with the time Due and the number Text, and nothing that can end its worker runs beside it
-	Begins   What = 'b' // it begins to run, with the time Due and the number Text, whether it waited or not; as Puts if it runs already
+	Begins   What = 'b' // it begins to run, with the time Due and the number Text, whether it waited or not; as Puts if it runs already. Behind " " and Puts of a Take it waits on where visits were put since
 )
 
 // A Settlement is what becomes of one visit.

@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"slices"
 	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -88,7 +89,7 @@ func TestModel(t *testing.T) {
 // lacks returns something that the game must have seen and has not.
 func (g *game) lacks() string {
 	g.counted["kept"] = g.m.kept
-	for _, what := range []string{"save refused", "take fenced", "commit fenced", "ok", "begun", "gone", "conflict", "begun or put", "alone", "taken", "crash", "woken", "deleted", "kept", "forgotten", MendNow, MendDrop, MendRetry, MendBury} {
+	for _, what := range []string{"save refused", "take fenced", "commit fenced", "ok", "begun", "gone", "conflict", "begun or put", "begun early, put since true", "begun early, put since false", "alone", "taken", "crash", "woken", "deleted", "kept", "forgotten", MendNow, MendDrop, MendRetry, MendBury} {
 		if g.counted[what] == 0 {
 			return what
 		}
@@ -196,6 +197,7 @@ func (g *game) visit(id string, at int64) (what, got, want string) {
 	stage := append(g.m.stages, Touch)[g.rand.IntN(len(g.m.stages)+1)]
 	g.must(g.set.Visit(g.t.Context(), 3, stage, At(time.UnixMilli(at)), id))
 	g.m.put(stage, id, at)
+	g.m.puts++
 	g.wake(at)
 	return fmt.Sprintf("visit %s %s at %d", stage, id, at), "", ""
 }
@@ -231,6 +233,9 @@ func (g *game) mend() (what, got, want string) {
 			}
 			g.wake(now)
 		}
+	}
+	if (how == MendNow || how == MendRetry) && slices.Contains(wants, true) {
+		g.m.puts++
 	}
 	did, err := g.set.Mend(g.t.Context(), 3, stage, how, ids...)
 	g.must(err)
@@ -314,7 +319,8 @@ func (g *game) commit(at int64, step int) (what, got, want string) {
 func (g *game) runs(e End, version int64) {
 	for _, v := range e.Settle {
 		if v.What == Begins || v.What == Alone {
-			number, err := strconv.ParseInt(v.Text, 10, 64)
+			text, _, _ := strings.Cut(v.Text, " ")
+			number, err := strconv.ParseInt(text, 10, 64)
 			g.must(err)
 			g.held = append(g.held, Visit{Stage: v.Stage, ID: e.ID, Number: number, Entity: Entity{Version: version}})
 		}
@@ -347,7 +353,15 @@ func (g *game) end(v Visit, at int64, step int) End {
 				g.counted["begun or put"]++
 			}
 			g.number++
-			e.Settle = append(e.Settle, Settlement{other, Begins, "4", fmt.Sprint(g.number)})
+			text := fmt.Sprint(g.number)
+			if g.rand.IntN(2) == 0 {
+				puts := g.m.puts - g.rand.Int64N(2)
+				if _, waits := g.m.queue[other][v.ID]; waits {
+					g.counted[fmt.Sprint("begun early, put since ", puts < g.m.puts)]++
+				}
+				text += fmt.Sprint(" ", max(puts, 0))
+			}
+			e.Settle = append(e.Settle, Settlement{other, Begins, "4", text})
 		}
 	}
 	return e

@@ -25,7 +25,8 @@ type model struct {
 	dead    map[string]map[string]int64
 	sleeps  int64 // 0: the owner does not
 	wakes   int64
-	kept    int // times that a commit did not move, since an earlier visit waits
+	puts    int64 // how often visits were put from outside
+	kept    int   // times that a commit did not move, since an earlier visit waits
 }
 
 func newModel(stages []string) *model {
@@ -110,7 +111,7 @@ func (m *model) begin(t *Take, stage, id string, at int64, seen map[string]bool)
 		return
 	}
 	m.run[field(stage, id)] = Visit{At: at, Number: t.Number}
-	v := Visit{Stage: stage, ID: id, At: at, Number: t.Number}
+	v := Visit{Stage: stage, ID: id, At: at, Number: t.Number, Puts: strconv.FormatInt(m.puts, 10)}
 	for _, s := range append([]string{Touch}, m.stages...) {
 		if f, failed := m.fail[field(s, id)]; failed {
 			v.Failures += "\n" + s + " " + f
@@ -180,8 +181,11 @@ func (m *model) settle(id string, v Settlement) (begins bool) {
 	}
 	switch v.What {
 	case Begins:
-		number, _ := strconv.ParseInt(v.Text, 10, 64)
-		delete(m.queue[v.Stage], id)
+		text, puts, early := strings.Cut(v.Text, " ")
+		number, _ := strconv.ParseInt(text, 10, 64)
+		if !early || puts == strconv.FormatInt(m.puts, 10) {
+			delete(m.queue[v.Stage], id)
+		}
 		m.run[name] = Visit{At: at, Number: number}
 		return true
 	case Puts:
@@ -257,7 +261,7 @@ func (m *model) delete(id string, version int64) (there bool, err error) {
 
 func (m *model) String() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "version %d sleeps %d wakes %d\nentities %q\nruns %v\nfailures %q\n", m.version, m.sleeps, m.wakes, m.ent, m.run, m.fail)
+	fmt.Fprintf(&b, "version %d sleeps %d wakes %d puts %d\nentities %q\nruns %v\nfailures %q\n", m.version, m.sleeps, m.wakes, m.puts, m.ent, m.run, m.fail)
 	for _, s := range slices.Sorted(maps.Keys(m.queue)) {
 		fmt.Fprintf(&b, "%s waits %v dead %v\n", s, m.queue[s], m.dead[s])
 	}
@@ -296,6 +300,7 @@ func (s *Set) stored(t *testing.T, rdb *redis.Client, n int) *model {
 	}
 	m.version, _ = rdb.Get(ctx, s.key("entseq", n, "")).Int64()
 	m.sleeps, _ = rdb.HGet(ctx, s.place(n).Own, "sleeps").Int64()
+	m.puts, _ = rdb.HGet(ctx, s.place(n).Own, "puts").Int64()
 	m.wakes = rdb.XLen(ctx, s.place(n).Log).Val()
 	return m
 }

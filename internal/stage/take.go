@@ -42,6 +42,7 @@ type Visit struct {
 	At        int64  // its time, in ms since 1970
 	Number    int64  // of the call that began it
 	Alone     bool   // known of Runs
+	Puts      string // how often visits of the partition had been put, as the Take that began it tells
 	Failures  string // of the entity in all stages and of its touch, as Fails and Dies have stored them: "\n<stage> <text>" each
 	Entity    Entity // zero if an earlier visit of the Take has it, and in an external set
 }
@@ -79,7 +80,7 @@ func (t *Take) read(texts []string, err error) error {
 	if err != nil {
 		return err
 	}
-	if len(texts)%5 != 0 || len(texts) == 0 {
+	if len(texts)%5 != 1 || len(texts) < 6 {
 		return fmt.Errorf("unexpected reply of %d texts", len(texts))
 	}
 	var next int64
@@ -89,8 +90,9 @@ func (t *Take) read(texts []string, err error) error {
 		}
 	}
 	t.Next, t.More = time.Duration(next)*time.Millisecond, strings.Fields(texts[4])
-	for one := texts[5:]; len(one) > 0 && err == nil; one = one[5:] {
-		v := Visit{Stage: one[0], ID: one[1], Number: t.Number, Failures: one[3]}
+	puts := texts[5]
+	for one := texts[6:]; len(one) > 0 && err == nil; one = one[5:] {
+		v := Visit{Stage: one[0], ID: one[1], Number: t.Number, Puts: puts, Failures: one[3]}
 		if v.At, err = strconv.ParseInt(one[2], 10, 64); err == nil {
 			v.Entity, err = entityOf(one[4])
 		}

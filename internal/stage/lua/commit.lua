@@ -14,8 +14,9 @@
 --           d  it died with the text at the time, into the dead of the key
 --           c  it ends well after failures; the key is the dead, none of a touch
 --           p  it waits for the time, whether there was one or not
---           b  it begins to run, with the time, whether it waited or not, and the text as the number of this
---              call; if it runs already it waits for the time, as p
+--           b  it begins to run, with the time, and the text as the number of this call; if it runs already
+--              it waits for the time, as p. What waited is forgotten. Behind a second number, how often visits were
+--              put as a take told it, it waits on where more were put since: the function has been called
 --           a  it runs on, with the time and the text as the number of its call, and alone in its worker
 --           z  it waits no more, nor is dead, whichever the key is: the entity is deleted
 -- Returns for each entity: ok, begun (ok, and b has begun a visit), gone (its first visit does not run, or
@@ -32,8 +33,9 @@ local function settle(id, at)
 	local field, what, key, time, text = ARGV[at] .. ' ' .. id, ARGV[at + 1], KEYS[tonumber(ARGV[at + 2])], ARGV[at + 3], ARGV[at + 4]
 	if what == 'b' then
 		if redis.call('HEXISTS', runs, field) == 0 then
-			redis.call('ZREM', key, id)
-			redis.call('HSET', runs, field, moment(time) .. ' ' .. text)
+			local number, puts = text:match('^(%d+) ?(%d*)$')
+			if puts == '' or puts == (redis.call('HGET', KEYS[1], 'puts') or '0') then redis.call('ZREM', key, id) end
+			redis.call('HSET', runs, field, moment(time) .. ' ' .. number)
 			return true
 		end
 		what = 'p'

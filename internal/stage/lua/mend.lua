@@ -32,5 +32,8 @@ for i = 3, #ARGV do
 	end
 	out[#out + 1] = did
 end
-if woken then wake(KEYS[6], KEYS[5], now) end
+if woken then
+	note_put(KEYS[5])
+	wake(KEYS[6], KEYS[5], now)
+end
 return out

@@ -10,7 +10,7 @@
 --         then for each queue: its stage, how many at most
 -- Returns ms until the next one of these is due, 0: more are due, -1: none waits; how many were dropped;
 --         how many ran before; how many were passed over since they run, 0 or more; the stages of which
---         more are due, each behind a space;
+--         more are due, each behind a space; how often visits were put;
 --         then for each visit: stage, ID, its time, what is known of the entity's failures,
 --         '\n<stage> <failure>' for each, the entity as it is stored or '' if an earlier visit of
 --         the reply has it
@@ -21,7 +21,8 @@ even_if_full(KEYS[1]) -- what is begun takes about what it leaves
 local runs, failures, entities, stored = KEYS[2], KEYS[3], KEYS[4], ARGV[2] == '1'
 local stages, bytes, now = tonumber(ARGV[6]), tonumber(ARGV[4]), time_now()
 local running, failed = redis.call('HLEN', runs), redis.call('HLEN', failures) > 0
-local out, seen, dropped, passed, more, next_at = { -1, 0, running, 0, '' }, {}, 0, 0, '', nil
+local puts = redis.call('HGET', KEYS[1], 'puts') or '0'
+local out, seen, dropped, passed, more, next_at = { -1, 0, running, 0, '', puts }, {}, 0, 0, '', nil
 
 local function fields_of(stage, ids)
 	local fields = {}
@@ -97,7 +98,7 @@ out[2], out[4], out[5] = dropped, passed, more
 if ARGV[3] == '1' then
 	-- The owner is awake from that time on anyway, so nothing later wakes it.
 	local sleeps = '0'
-	if #out == 5 and more == '' then sleeps = next_at and time_text(next_at) or '9007199254740991' end
+	if #out == 6 and more == '' then sleeps = next_at and time_text(next_at) or '9007199254740991' end
 	redis.call('HSET', KEYS[1], 'sleeps', sleeps)
 end
 return out

@@ -7,4 +7,5 @@
 local at, scores = moment(ARGV[1]), {}
 for i = 2, #ARGV do scores[#scores + 1], scores[#scores + 2] = at, ARGV[i] end
 redis.call('ZADD', KEYS[1], 'LT', unpack(scores))
+note_put(KEYS[2])
 return wake(KEYS[3], KEYS[2], at)

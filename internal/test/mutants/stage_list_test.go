@@ -43,11 +43,11 @@ var stageMutants = map[string][]mutant{
 		},
 		{
 			"owners sleep only if nothing was taken", stageTakeLua,
-			"if #out == 5 and more == '' then", "if more == '' then", scriptsOfStages,
+			"if #out == 6 and more == '' then", "if more == '' then", scriptsOfStages,
 		},
 		{
 			"owners sleep only if nothing is due", stageTakeLua,
-			"if #out == 5 and more == '' then", "if #out == 5 then", scriptsOfStages,
+			"if #out == 6 and more == '' then", "if #out == 6 then", scriptsOfStages,
 		},
 		{
 			"what runs is not begun once more", stageCommitLua,
@@ -118,6 +118,18 @@ var stageMutants = map[string][]mutant{
 		{
 			"what a worker has died of is not called early", "stage/call.go",
 			"t.failures[istage.Touch].Crashes > 0 ||", "", "TestAnEarlyCrashIsOfTheTouchOnce",
+		},
+		{
+			"what is put while a function is called early waits on", "stage/pass.go",
+			"wanted[i].Text += \" \" + t.v.Puts", "wanted[i].Text += \"\"", "TestVisitsPutDuringAnEarlyCallAreKept",
+		},
+		{
+			"a stage whose when panics is not called early", "stage/call.go",
+			"!wants || err != nil", "false && (!wants || err != nil)", "TestAStageWhoseWhenPanicsIsNotCalledEarly",
+		},
+		{
+			"a lost beginning is looked for at once", "stage/chain.go",
+			"reply was lost\n\t\t\tt.o.wake()", "reply was lost", "TestALostBeginningIsFoundAtOnce",
 		},
 		{
 			"only a lone entity's function is called early", "stage/call.go",
