@@ -161,7 +161,7 @@ func entitiesOf(take *redis.Cmd) (all []owned, err error) {
 	if err != nil {
 		return nil, fmt.Errorf("take: %w", err)
 	}
-	for one := reply[5:]; len(one) > 0; one = one[5:] {
+	for one := reply[6:]; len(one) > 0; one = one[5:] {
 		id, isText := one[1].(string)
 		text, isThere := one[4].(string)
 		if one[0] != istage.Touch || !isText || !isThere {
