@@ -5,6 +5,7 @@ import (
 	"runtime"
 	"time"
 
+	"github.com/runnel-go/runnel/internal/retryqueue"
 	istage "github.com/runnel-go/runnel/internal/stage"
 )
 
@@ -14,6 +15,21 @@ func (t *turn) call(ctx context.Context, value any) (r Result, made any, err err
 	r, made, err = t.s.call(ctx, value)
 	t.s.count.called(time.Since(began), late)
 	return r, made, err
+}
+
+// made stores what the Func has made, and reports whether to begin anew.
+func (t *turn) made(r Result, made any, err error) (again bool) {
+	switch {
+	case err != nil && t.o.ctx.Err() != nil: // the ownership has ended, and the function was told so
+		t.putBack()
+	case err != nil:
+		t.fail(err, retryqueue.ReasonFailed)
+	case r.mode == istage.Leave:
+		t.settle(untouched, t.after(r, nil)...)
+	default:
+		return t.change(r, made)
+	}
+	return false
 }
 
 // context returns the context of a Func.
@@ -52,13 +68,12 @@ func (t *turn) callEarly(value any) bool {
 	if v == nil || t.failures[istage.Touch].Crashes > 0 || t.failures[v.Stage].Crashes > 0 || !t.lone() {
 		return false
 	}
-	end, ok := t.o.own.Begin(v.Stage)
-	if !ok {
-		return false
-	}
 	next, in := &turn{chain: t.chain, v: v, s: t.o.set.by[v.Stage]}, false
 	if wants, err := next.s.wants(value); !wants || err != nil {
-		end()
+		return false
+	}
+	end, ok := t.o.own.Begin(v.Stage)
+	if !ok {
 		return false
 	}
 	ctx := next.context()

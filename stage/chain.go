@@ -43,7 +43,7 @@ type chain struct {
 	now      entity
 	failures map[string]failure // of the entity's visits, by stage
 	own      map[string]bool    // stages whose visits the chain has settled: it knows better than a take
-	unsure   bool               // and does not: a visit was gone, which may have ended when a reply was lost
+	unsure   int64              // and does not, as of this number: a visit was gone, which may have ended when a reply was lost; 0: it does
 	vain     *taken             // its Func was called early, and it did not begin
 	early    string             // the stage whose Func is called early, "" for none; guarded by mu
 	in       bool               // it may call functions of the user; changed under mu
@@ -113,6 +113,10 @@ func (c *chain) adopt(v *taken) {
 	if v.begun {
 		return
 	}
+	if c.unsure > 0 && v.Number > c.unsure { // its take was sent since
+		c.unsure, c.now, c.failures = 0, entity{}, map[string]failure{}
+		clear(c.own)
+	}
 	if v.missing {
 		c.now = entity{}
 	} else if v.Entity.Version > c.now.version {
@@ -172,9 +176,8 @@ func (c *chain) visit(v *taken) {
 	if v.early != nil {
 		defer v.early.end()
 		<-v.early.done
-		<-v.early.done
 	}
-	if c.unsure { // the next take says what is known of it
+	if c.unsure > 0 { // a take that is sent from now on says what is known of it
 		t.putBack()
 		return
 	}
@@ -220,8 +223,10 @@ func (c *chain) visit(v *taken) {
 func (t *turn) alone() bool {
 	alone := istage.Settlement{Stage: t.v.Stage, What: istage.Alone, Due: istage.At(time.UnixMilli(t.v.At)), Text: strconv.FormatInt(t.v.Number, 10)}
 	ended := t.commit(&istage.End{ID: t.id, Number: t.v.Number, Settle: []istage.Settlement{alone}})
-	t.unsure = t.unsure || ended != nil && ended.Outcome != istage.OK
-	return t.in && !t.unsure
+	if ended != nil && ended.Outcome != istage.OK {
+		t.unsure = t.o.own.Number()
+	}
+	return t.in && t.unsure == 0
 }
 
 // putBack lets the visit wait again, uncharged: nothing was done.
@@ -261,21 +266,6 @@ func (t *turn) try() (again bool) {
 		return false
 	}
 	return t.made(t.call(t.context(), value))
-}
-
-// made stores what the Func has made, and reports whether to begin anew.
-func (t *turn) made(r Result, made any, err error) (again bool) {
-	switch {
-	case err != nil && t.o.ctx.Err() != nil: // the ownership has ended, and the function was told so
-		t.putBack()
-	case err != nil:
-		t.fail(err, retryqueue.ReasonFailed)
-	case r.mode == istage.Leave:
-		t.settle(untouched, t.after(r, nil)...)
-	default:
-		return t.change(r, made)
-	}
-	return false
 }
 
 // failure is what is known of the visit's failures; those before its death do not count.
@@ -379,7 +369,7 @@ func (t *turn) end(e *istage.End, as result) istage.Outcome {
 		t.now = entity{ended.Found.Version, ended.Found.Passes, ended.Found.Payload, nil}
 		return ended.Outcome
 	case ended.Outcome == istage.Gone:
-		as, t.now, t.unsure = gone, entity{}, true
+		as, t.now, t.unsure = gone, entity{}, t.o.own.Number()
 	case e.Mode == istage.Put:
 		t.now = entity{ended.Version, e.Passes, e.Payload, nil}
 	case e.Mode == istage.Remove || e.Mode == istage.Forget:

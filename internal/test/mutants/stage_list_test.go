@@ -132,6 +132,10 @@ var stageMutants = map[string][]mutant{
 			"reply was lost\n\t\t\tt.o.wake()", "reply was lost", "TestALostBeginningIsFoundAtOnce",
 		},
 		{
+			"a take that was sent since tells an unsure chain", "stage/chain.go",
+			"if c.unsure > 0 && v.Number > c.unsure {", "if false {", "TestALostBeginningIsFoundAtOnce",
+		},
+		{
 			"only a lone entity's function is called early", "stage/call.go",
 			"len(c.o.chains) == 1", "true", "TestALoneFunctionIsCalledEarly",
 		},
