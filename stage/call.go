@@ -83,11 +83,9 @@ func (t *turn) callEarly(value any) bool {
 	}
 	early := &earlyCall{err: errGoexit, done: make(chan struct{}), end: end}
 	v.early = early
-	t.callsEarly(v.Stage)
 	go func() {
 		defer close(early.done)
 		defer t.o.leave(&in)
-		defer t.callsEarly("")
 		early.Result, early.made, early.err = next.call(ctx, value)
 	}()
 	runtime.Gosched() // to the Func, before the commit is written
@@ -98,8 +96,10 @@ func (t *turn) callEarly(value any) bool {
 // functions of an entity run one at a time. It holds no place of a touch meanwhile.
 func (c *chain) awaitVain() {
 	if v := c.vain; v != nil {
-		c.vain = nil
 		<-v.early.done
+		c.o.mu.Lock()
+		c.vain = nil
+		c.o.mu.Unlock()
 		v.early.end()
 		c.o.giveBack(v.Stage, 1)
 	}
@@ -110,11 +110,4 @@ func (c *chain) lone() bool {
 	c.o.mu.Lock()
 	defer c.o.mu.Unlock()
 	return len(c.o.chains) == 1
-}
-
-// callsEarly notes of which stage the Func is called early, "" for none any more.
-func (c *chain) callsEarly(stage string) {
-	c.o.mu.Lock()
-	defer c.o.mu.Unlock()
-	c.early = stage
 }

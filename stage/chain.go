@@ -44,8 +44,7 @@ type chain struct {
 	failures map[string]failure // of the entity's visits, by stage
 	own      map[string]bool    // stages whose visits the chain has settled: it knows better than a take
 	unsure   int64              // and does not, as of this number: a visit was gone, which may have ended when a reply was lost; 0: it does
-	vain     *taken             // its Func was called early, and it did not begin
-	early    string             // the stage whose Func is called early, "" for none; guarded by mu
+	vain     *taken             // its Func was called early, and it did not begin; changed under mu
 	in       bool               // it may call functions of the user; changed under mu
 }
 
@@ -353,7 +352,7 @@ func (t *turn) end(e *istage.End, as result) istage.Outcome {
 	default:
 		t.o.part(t.chain, begins)
 		if begins.early != nil {
-			t.vain, t.begins = begins, nil
+			t.begins = nil
 		}
 		if ended.Outcome != istage.OK && ended.Outcome != istage.Conflict {
 			t.o.doubt() // it may have begun, and the reply was lost

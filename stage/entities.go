@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"slices"
 	"strings"
 	"time"
 
@@ -233,16 +234,13 @@ func (s *set) visitAll(ctx context.Context, stage string, due istage.Due, ids []
 	by := map[int][]string{}
 	for _, id := range ids {
 		n := s.partition(id)
-		if by[n] = append(by[n], id); len(by[n]) == idsAtOnce {
-			if err := s.calls.Visit(ctx, n, stage, due, by[n]...); err != nil {
+		by[n] = append(by[n], id)
+	}
+	for n, all := range by {
+		for some := range slices.Chunk(all, idsAtOnce) {
+			if err := s.calls.Visit(ctx, n, stage, due, some...); err != nil {
 				return fmt.Errorf("set %s: visits of partition %d: %w", s.name, n, err)
 			}
-			delete(by, n)
-		}
-	}
-	for n, some := range by {
-		if err := s.calls.Visit(ctx, n, stage, due, some...); err != nil {
-			return fmt.Errorf("set %s: visits of partition %d: %w", s.name, n, err)
 		}
 	}
 	return nil

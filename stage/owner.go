@@ -1,6 +1,7 @@
 package stage
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"log/slog"
@@ -84,12 +85,8 @@ func (o *owner) tellStuck() {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	for _, c := range o.chains {
-		stage := c.early
-		if stage == "" && c.in && c.runs != nil {
-			stage = named(c.runs.Stage)
-		}
-		if stage != "" {
-			o.log.Error("function is stuck", "op", "release", "stage", stage, "entity", c.id, "after", stuckAfter, "help", help.FunctionStuck)
+		if v := cmp.Or(c.vain, c.runs); c.in && v != nil {
+			o.log.Error("function is stuck", "op", "release", "stage", named(v.Stage), "entity", c.id, "after", stuckAfter, "help", help.FunctionStuck)
 		}
 	}
 }
@@ -263,6 +260,9 @@ func (o *owner) part(c *chain, v *taken) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	c.waiting = slices.DeleteFunc(c.waiting, func(one taken) bool { return one.Number == v.Number && one.Stage == v.Stage })
+	if v.early != nil {
+		c.vain = v
+	}
 }
 
 // waitingIn returns the stages whose visits wait in a chain.

@@ -1,6 +1,7 @@
 package stage
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -230,9 +231,7 @@ func (s *set) begin() error {
 				one.limit = max(limit, 0)
 			}
 		}
-		if one.places.free = one.opts.Concurrency; one.places.free == 0 {
-			one.places.free = defaultConcurrency
-		}
+		one.places.free = cmp.Or(one.opts.Concurrency, defaultConcurrency)
 	}
 	s.touches.free, s.touches.batch = touchesOfAll, touchesAtOnce
 	calls := istage.New(client, s.name, s.external != nil, s.names()...)

@@ -1,6 +1,7 @@
 package sets
 
 import (
+	"cmp"
 	"context"
 
 	"github.com/runnel-go/runnel/internal/extension"
@@ -67,10 +68,7 @@ func gatherStored(ctx context.Context, c *store.Client, add func(extension.Sampl
 		of(entities, float64(s.Entities))
 		of(slowed, float64(s.Slowed))
 		s.all(func(_ string, one *StageState) {
-			name := one.Stage
-			if name == "" {
-				name = stage.Touch
-			}
+			name := cmp.Or(one.Stage, stage.Touch)
 			of(waiting, float64(one.Waiting), name)
 			of(due, float64(one.Due), name)
 			of(running, float64(one.Running), name)

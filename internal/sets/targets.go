@@ -83,18 +83,12 @@ func (f *failed) failure(n int, one *stage.VisitOf) extension.Failure {
 
 // Retry has visits run now; dead ones begin with attempt 1.
 func (f *failed) Retry(ctx context.Context, of []extension.Failure) ([]extension.Failure, error) {
-	if f.dead {
-		return f.mend(ctx, stage.MendRetry, of)
-	}
-	return f.mend(ctx, stage.MendNow, of)
+	return f.mend(ctx, map[bool]string{true: stage.MendRetry, false: stage.MendNow}[f.dead], of)
 }
 
 // Drop gives visits up.
 func (f *failed) Drop(ctx context.Context, of []extension.Failure) ([]extension.Failure, error) {
-	if f.dead {
-		return f.mend(ctx, stage.MendBury, of)
-	}
-	return f.mend(ctx, stage.MendDrop, of)
+	return f.mend(ctx, map[bool]string{true: stage.MendBury, false: stage.MendDrop}[f.dead], of)
 }
 
 func (f *failed) mend(ctx context.Context, what string, of []extension.Failure) (done []extension.Failure, err error) {

@@ -72,13 +72,5 @@ func (s *Set) ForgetPage(ctx context.Context, n int, stage, cursor string) (next
 		Script: forgetScript, Args: []any{stage, cursor},
 		Keys: []string{s.queue(n, stage), s.dead(n, stage), s.key("visitrun", n, ""), s.key("visitfail", n, "")},
 	}
-	if s.client.Run(ctx, c); c.Err != nil {
-		return "", 0, c.Err
-	}
-	texts, err := textsOf(c.Reply)
-	if err == nil && len(texts) == 2 {
-		visits, err = strconv.ParseInt(texts[1], 10, 64)
-		next = texts[0]
-	}
-	return next, visits, err
+	return s.page(ctx, c)
 }

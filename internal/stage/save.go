@@ -139,13 +139,18 @@ func (s *Set) TouchPage(ctx context.Context, n int, cursor string, most int, fir
 		Script: pageScript, Keys: []string{s.key("ent", n, ""), s.queue(n, Touch), p.Own, p.Log},
 		Args: []any{cursor, most, first.Milliseconds(), step.Microseconds()},
 	}
+	return s.page(ctx, c)
+}
+
+// page runs a call that answers with the next cursor and a number.
+func (s *Set) page(ctx context.Context, c *store.ScriptCall) (next string, n int64, err error) {
 	if s.client.Run(ctx, c); c.Err != nil {
 		return "", 0, c.Err
 	}
 	texts, err := textsOf(c.Reply)
 	if err == nil && len(texts) == 2 {
-		touched, err = strconv.ParseInt(texts[1], 10, 64)
+		n, err = strconv.ParseInt(texts[1], 10, 64)
 		next = texts[0]
 	}
-	return next, touched, err
+	return next, n, err
 }

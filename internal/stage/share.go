@@ -4,23 +4,15 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"runtime"
 	"slices"
 	"sync"
 
+	"github.com/runnel-go/runnel/internal/groupcommit"
 	"github.com/runnel-go/runnel/internal/store"
 )
 
-const (
-	// endsPerCommit is how many entities one script ends.
-	endsPerCommit = 128
-
-	// tripsAtOnce, callsPerTrip and bytesPerTrip bound the round trips to one node, and what owners' calls
-	// of one carry, if there are several.
-	tripsAtOnce  = 3
-	callsPerTrip = 16 * endsPerCommit
-	bytesPerTrip = 1 << 20
-)
+// endsPerCommit is how many entities one script ends.
+const endsPerCommit = 128
 
 // An Owners makes the calls of the owners of many partitions: those that come at the same time share
 // round trips, and of each partition scripts. Its methods block until the server has answered or the
@@ -29,19 +21,8 @@ type Owners struct {
 	set *Set
 
 	mu    sync.Mutex
-	nodes map[string]*trips
+	nodes map[string]*groupcommit.Trips[*ownerCall]
 }
-
-// The trips to one node. Where little is going on, a caller that finds none under way makes its own; the
-// others are made in goroutines of their own, which grow their stacks once.
-type trips struct {
-	queue  []*ownerCall
-	under  int // way
-	shared int // above zero where trips were shared lately
-}
-
-// sharedLasts is how many trips of one caller follow a shared one, until little is going on.
-const sharedLasts = 16
 
 // An ownerCall is a Take, or an End with what became of it.
 type ownerCall struct {
@@ -49,14 +30,14 @@ type ownerCall struct {
 	partition int
 	fence     string
 	end       *End
-	bytes     int // of end
 	ended     Ended
 	err       error
-	done      chan struct{} // closed behind the trip
 }
 
 // NewOwners returns the calls of the owners of a set.
-func NewOwners(s *Set) *Owners { return &Owners{set: s, nodes: map[string]*trips{}} }
+func NewOwners(s *Set) *Owners {
+	return &Owners{set: s, nodes: map[string]*groupcommit.Trips[*ownerCall]{}}
+}
 
 // Take is Set.Take of one partition.
 func (o *Owners) Take(ctx context.Context, t *Take) error {
@@ -66,7 +47,7 @@ func (o *Owners) Take(ctx context.Context, t *Take) error {
 // End commits the End of one visit; see Commit. After an error nothing is known of its outcome, unless
 // that is store.ErrFenced.
 func (o *Owners) End(ctx context.Context, partition int, fence string, e *End) (*Ended, error) {
-	c := &ownerCall{partition: partition, fence: fence, end: e, bytes: len(e.Payload)}
+	c := &ownerCall{partition: partition, fence: fence, end: e}
 	if err := o.do(ctx, c); err != nil {
 		return nil, err
 	}
@@ -78,75 +59,19 @@ func (o *Owners) do(ctx context.Context, c *ownerCall) error {
 	o.mu.Lock()
 	t := o.nodes[node]
 	if t == nil {
-		t = &trips{}
+		t = &groupcommit.Trips[*ownerCall]{Send: o.send, Bytes: (*ownerCall).bytes, Limit: groupcommit.Load{Items: 16 * endsPerCommit, Bytes: 1 << 20}}
 		o.nodes[node] = t
 	}
-	if t.under == 0 && t.shared == 0 {
-		t.under = 1
-		o.mu.Unlock()
-		o.send(ctx, []*ownerCall{c})
-		o.mu.Lock()
-		defer o.mu.Unlock()
-		if len(t.queue) > 0 {
-			go o.travel(t)
-		} else {
-			t.under--
-		}
-		return c.err
-	}
-	c.done = make(chan struct{})
-	t.queue = append(t.queue, c)
-	if t.under < tripsAtOnce {
-		t.under++
-		go o.travel(t)
-	}
 	o.mu.Unlock()
-	<-c.done
+	t.Do(ctx, c)
 	return c.err
 }
 
-// travel makes trips until nobody waits for one.
-func (o *Owners) travel(t *trips) {
-	for {
-		calls := o.next(t)
-		if len(calls) == 0 {
-			return
-		}
-		o.send(context.Background(), calls)
-		for _, c := range calls {
-			close(c.done)
-		}
+func (c *ownerCall) bytes() int {
+	if c.end == nil {
+		return 0
 	}
-}
-
-// next returns the calls of the next trip. Without any the trips are over.
-func (o *Owners) next(t *trips) []*ownerCall {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	// Callers whose trip just ended may be about to call again. Without any, there is no pause.
-	for n := -1; n < len(t.queue); {
-		n = len(t.queue)
-		o.mu.Unlock()
-		runtime.Gosched()
-		o.mu.Lock()
-	}
-	n, bytes := 0, 0
-	for n < min(len(t.queue), callsPerTrip) {
-		if bytes += t.queue[n].bytes; n > 0 && bytes > bytesPerTrip {
-			break
-		}
-		n++
-	}
-	if n > 1 {
-		t.shared = sharedLasts
-	} else if n == 1 && t.shared > 0 {
-		t.shared--
-	}
-	calls := slices.Clone(t.queue[:n])
-	if t.queue = slices.Delete(t.queue, 0, n); n == 0 {
-		t.under--
-	}
-	return calls
+	return len(c.end.Payload)
 }
 
 // send makes the calls of one round trip; each keeps its own error.
