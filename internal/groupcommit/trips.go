@@ -54,7 +54,7 @@ func (t *Trips[P]) Do(ctx context.Context, item P) {
 	<-w.done
 }
 
-// travel makes trips until nobody waits for one.
+// travel makes trips until no item waits for one.
 func (t *Trips[P]) travel() {
 	for {
 		some := t.next()
@@ -72,7 +72,7 @@ func (t *Trips[P]) travel() {
 	}
 }
 
-// next returns who goes with the next trip. Without anybody the trips are over.
+// next returns the items of the next trip. Without any the trips are over.
 func (t *Trips[P]) next() []waiting[P] {
 	t.mu.Lock()
 	defer t.mu.Unlock()

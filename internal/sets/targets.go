@@ -83,12 +83,18 @@ func (f *failed) failure(n int, one *stage.VisitOf) extension.Failure {
 
 // Retry has visits run now; dead ones begin with attempt 1.
 func (f *failed) Retry(ctx context.Context, of []extension.Failure) ([]extension.Failure, error) {
-	return f.mend(ctx, map[bool]string{true: stage.MendRetry, false: stage.MendNow}[f.dead], of)
+	if f.dead {
+		return f.mend(ctx, stage.MendRetry, of)
+	}
+	return f.mend(ctx, stage.MendNow, of)
 }
 
 // Drop gives visits up.
 func (f *failed) Drop(ctx context.Context, of []extension.Failure) ([]extension.Failure, error) {
-	return f.mend(ctx, map[bool]string{true: stage.MendBury, false: stage.MendDrop}[f.dead], of)
+	if f.dead {
+		return f.mend(ctx, stage.MendBury, of)
+	}
+	return f.mend(ctx, stage.MendDrop, of)
 }
 
 func (f *failed) mend(ctx context.Context, what string, of []extension.Failure) (done []extension.Failure, err error) {
