@@ -72,6 +72,20 @@ var Kinds = []Kind{
 	{Extension: "stage", Name: "visitrun", Per: PerPartition, What: "visits", Count: "HLEN", Probe: "HLEN", Roles: Everyone},
 	{Extension: "stage", Name: "visitfail", Per: PerPartition, What: "failed visits", Count: "HLEN", Probe: "HLEN", Large: true, Roles: Everyone},
 	{Extension: "stage", Name: "visitdead", Per: PerOwner, What: "dead visits", Count: "ZCARD", Probe: "ZCARD", Large: true, Roles: Everyone},
+
+	{Extension: "schedule", Name: "sjobs", Per: PerPartition, What: "jobs", Count: "HLEN", Probe: "HLEN", Large: true, Roles: Everyone &^ Produce},
+	{Extension: "schedule", Name: "sdef", Per: PerPartition, What: "job definitions", Count: "-", Probe: "HLEN", Large: true, Roles: Everyone &^ Produce},
+	{Extension: "schedule", Name: "scell", Per: PerPartition, What: "runs", Count: "HLEN", Probe: "HLEN", Large: true, Roles: Everyone &^ Produce},
+	{Extension: "schedule", Name: "sgrid", Per: PerPartition, What: "runs", Count: "-", Probe: "ZCARD", Large: true, Roles: Everyone &^ Produce},
+	{Extension: "schedule", Name: "sready", Per: PerPartition, What: "runs", Count: "-", Probe: "ZCARD", Large: true, Roles: Everyone &^ Produce},
+	{Extension: "schedule", Name: "slater", Per: PerPartition, What: "runs", Count: "-", Probe: "ZCARD", Large: true, Roles: Everyone &^ Produce},
+	{Extension: "schedule", Name: "srun", Per: PerPartition, What: "runs", Count: "-", Probe: "ZCARD", Large: true, Roles: Everyone &^ Produce},
+	{Extension: "schedule", Name: "swait", Per: PerPartition, What: "runs", Count: "-", Probe: "ZCARD", Large: true, Roles: Everyone &^ Produce},
+	{Extension: "schedule", Name: "splace", Per: PerPartition, What: "runs", Count: "-", Probe: "HLEN", Large: true, Roles: Everyone &^ Produce},
+	{Extension: "schedule", Name: "sseq", Per: PerPartition, What: "runs", Count: "-", Probe: "GET", Roles: Everyone &^ Produce},
+	{Extension: "schedule", Name: "srunner", Per: PerPartition, What: "runs", Count: "-", Probe: "ZCARD", Roles: Everyone &^ Produce},
+	{Extension: "schedule", Name: "sheap", Per: PerPartition, What: "triggers", Count: "ZCARD", Probe: "ZCARD", Large: true, Roles: Everyone &^ Produce},
+	{Extension: "schedule", Name: "srule", Per: PerPartition, What: "triggers", Count: "-", Probe: "HLEN", Large: true, Roles: Everyone &^ Produce},
 }
 
 // Counted reports whether Count is a command.

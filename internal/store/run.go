@@ -16,9 +16,10 @@ type Lib struct{ source string }
 
 // What scripts of extensions share with those of this package; each file says what its functions do.
 var (
-	Fence = Lib{source("fence")}
-	Times = Lib{delayqueue.Times}
-	Wake  = Lib{source("wake")}
+	Prelude = Lib{source("prelude")}
+	Fence   = Lib{source("fence")}
+	Times   = Lib{delayqueue.Times}
+	Wake    = Lib{source("wake")}
 )
 
 // A Script is a script of an extension. It handles at most 128 items, so that it does not hold the

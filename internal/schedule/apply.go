@@ -1,0 +1,96 @@
+package schedule
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/runnel-go/runnel/internal/store"
+)
+
+// A Fact is that a source has ended at a logical time, with the tasks that this concerned then.
+type Fact struct {
+	Partition  int
+	ID         string // of its entry
+	Source     string
+	Time       int64 // ms since 1970
+	Generation int64
+	Operation  string // of the re-run that it belongs to, "" for none
+	Priority   int64
+	Targets    []string // tasks behind a letter: e, or f for those that its failure concerns
+}
+
+// FactOf returns the fact of an entry; ok is false for any other entry, such as one that wakes the owner.
+func FactOf(partition int, id string, fields map[string]string) (f Fact, ok bool, err error) {
+	f = Fact{Partition: partition, ID: id, Source: fields["src"], Operation: fields["o"], Targets: strings.Fields(fields["to"])}
+	if f.Source == "" {
+		return f, false, nil
+	}
+	for name, n := range map[string]*int64{"t": &f.Time, "g": &f.Generation, "p": &f.Priority} {
+		if *n, err = strconv.ParseInt(fields[name], 10, 64); err != nil {
+			return f, true, fmt.Errorf("fact %s: field %s: %w", id, name, err)
+		}
+	}
+	return f, true, nil
+}
+
+// A Token is a fact for one task.
+type Token struct {
+	*Fact
+	Task  string
+	Fails bool // the fact is a failure that the task handles
+}
+
+// Tokens returns the tokens of facts by the partition of their tasks, as partition tells it.
+func Tokens(facts []Fact, partition func(source string) int) map[int][]Token {
+	tokens := map[int][]Token{}
+	for i := range facts {
+		for _, to := range facts[i].Targets {
+			task := to[1:]
+			n := partition(task)
+			tokens[n] = append(tokens[n], Token{Fact: &facts[i], Task: task, Fails: to[0] == 'f'})
+		}
+	}
+	return tokens
+}
+
+// Applied is what became of tokens.
+type Applied struct {
+	Accepted, Duplicate, Void, Unknown int64
+}
+
+// Apply applies tokens by partition. Repeated, at any later time, it changes nothing. After an error some may have been applied.
+func (s *Scheduler) Apply(ctx context.Context, tokens map[int][]Token) (a Applied, err error) {
+	var calls []*store.ScriptCall
+	for n, all := range tokens {
+		for len(all) > 0 {
+			some := all[:min(len(all), PerCall)]
+			all = all[len(some):]
+			args := make([]any, 0, 9*len(some))
+			for _, t := range some {
+				kind := "e"
+				if t.Fails {
+					kind = "f"
+				}
+				args = append(args, t.Task, t.Time, t.Source, kind, t.Generation, t.Operation, t.Priority, t.Partition, t.ID)
+			}
+			calls = append(calls, s.call(applyScript, n, args))
+		}
+	}
+	s.client.Run(ctx, calls...)
+	for _, c := range calls {
+		r, failed := replyOf(c)
+		if failed != nil {
+			err = failed
+			continue
+		}
+		for _, n := range []*int64{&a.Accepted, &a.Duplicate, &a.Void, &a.Unknown} {
+			*n += r.number()
+		}
+		if r.err != nil {
+			err = r.err
+		}
+	}
+	return a, err
+}

@@ -1,0 +1,124 @@
+package schedule
+
+import (
+	"context"
+	"encoding/json"
+	"maps"
+	"slices"
+	"strings"
+)
+
+// A TaskDef is what scripts know of a task.
+type TaskDef struct {
+	Rev      int64    `json:"rev"`
+	After    []string `json:"e,omitempty"`
+	Handles  []string `json:"f,omitempty"`
+	Need     int      `json:"n"`
+	Priority int64    `json:"p"`
+	Attempts int      `json:"r"`
+	Limit    int      `json:"lim,omitempty"`
+	Join     int      `json:"j,omitempty"` // 1: it does nothing
+}
+
+// A Definition is what a partition knows: of each field of its definitions the value, and the rules of its triggers.
+type Definition struct {
+	Fields map[string]string
+	Rules  map[string]Due // by ID, with the position that a new one begins at
+}
+
+// NewDefinition returns one without anything.
+func NewDefinition() *Definition { return &Definition{map[string]string{}, map[string]Due{}} }
+
+// Task defines a task.
+func (d *Definition) Task(task string, def TaskDef) {
+	text, _ := json.Marshal(def) // it has nothing that cannot be
+	d.Fields["task:"+task] = string(text)
+}
+
+// Target adds a task to those that a source's end concerns. Results are s, f, and k for skipped runs; of these fails alone selects
+// the f that the task handles.
+func (d *Definition) Target(source, results, task string, fails bool) {
+	kind := "e"
+	if fails {
+		kind = "f"
+	}
+	for _, result := range results {
+		field := string(result) + ":" + source
+		d.Fields[field] = strings.TrimSpace(d.Fields[field] + " " + kind + task)
+	}
+}
+
+// Define has a partition know d in place of old: an operation, which may be repeated until a later one. done is false if that was there
+// before.
+func (s *Scheduler) Define(ctx context.Context, n int, operation int64, old, d *Definition) (done bool, err error) {
+	set, gone := changed(old.Fields, d.Fields)
+	rules, lost := changed(old.Rules, d.Rules)
+	for len(set)+len(gone)+len(rules)+len(lost) > 0 {
+		args := []any{operation}
+		// What goes goes first, and triggers come last.
+		some := func(all *[]string, one func(string)) {
+			now := (*all)[:min(len(*all), max(0, PerCall-len(args)/2))]
+			*all = (*all)[len(now):]
+			args = append(args, len(now))
+			for _, field := range now {
+				one(field)
+			}
+		}
+		some(&set, func(field string) { args = append(args, field, d.Fields[field]) })
+		some(&gone, func(field string) { args = append(args, field) })
+		if len(set)+len(gone) > 0 {
+			args = append(args, 0)
+		} else {
+			some(&rules, func(id string) { args = append(args, id, d.Rules[id].Rule, d.Rules[id].Position) })
+		}
+		some(&lost, func(id string) { args = append(args, id) })
+		r, err := s.do(ctx, defineScript, n, args...)
+		if err != nil {
+			return false, err
+		}
+		if r.number() == 0 {
+			return false, r.err
+		}
+	}
+	return true, nil
+}
+
+// changed returns the keys whose values in now are new, and those that are gone, in order.
+func changed[V comparable](old, now map[string]V) (set, gone []string) {
+	for _, key := range slices.Sorted(maps.Keys(now)) {
+		if was, there := old[key]; !there || was != now[key] {
+			set = append(set, key)
+		}
+	}
+	for _, key := range slices.Sorted(maps.Keys(old)) {
+		if _, there := now[key]; !there {
+			gone = append(gone, key)
+		}
+	}
+	return set, gone
+}
+
+// A Hold pauses a job in a partition, or lets it go on.
+type Hold struct {
+	Job             string
+	Pause           string // what is stored of the pause, "": it goes on
+	Triggers, Tasks []string
+}
+
+// Hold is an operation, which may be repeated until a later one on the pause of the job. done is false if that was there before.
+func (s *Scheduler) Hold(ctx context.Context, n int, operation int64, h *Hold) (done bool, err error) {
+	args := []any{operation, h.Job, h.Pause, len(h.Triggers)}
+	for _, name := range slices.Concat(h.Triggers, h.Tasks) {
+		args = append(args, name)
+	}
+	for more := int64(1); more == 1; {
+		r, err := s.do(ctx, holdScript, n, args...)
+		if err != nil {
+			return false, err
+		}
+		if more = r.number(); r.err != nil || more < 0 {
+			return false, r.err
+		}
+	}
+	return true, nil
+}

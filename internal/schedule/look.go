@@ -1,0 +1,111 @@
+package schedule
+
+import (
+	"context"
+	"encoding/json"
+	"time"
+)
+
+// A Cell is what is stored of a task at a logical time; cells.lua says what its fields are.
+type Cell struct {
+	State      string          `json:"s"`
+	Generation int64           `json:"g"`
+	Attempt    int64           `json:"a"`
+	Crashes    int64           `json:"k"`
+	Failed     int64           `json:"m"`
+	Owed       int64           `json:"d"`
+	Need       int64           `json:"n"`
+	Counted    int64           `json:"c"`
+	Edges      Edges           `json:"e"`
+	Failures   Edges           `json:"f"`
+	Frozen     int64           `json:"z"`
+	Operation  int64           `json:"y"`
+	Rerun      string          `json:"o"`
+	Priority   int64           `json:"p"`
+	Runner     string          `json:"r"`
+	Begun      int64           `json:"b"`
+	Ended      int64           `json:"u"`
+	Error      string          `json:"x"`
+	Attempts   []AttemptOfCell `json:"A"`
+}
+
+// An Edge is what came of a source: the largest generation, the smallest that counts, the one that the last firing used.
+type Edge [3]int64
+
+// Came reports whether the edge has the token that it waits for.
+func (e Edge) Came() bool { return e[0] >= e[1] }
+
+// Edges are those of a cell by source.
+type Edges map[string]Edge
+
+// UnmarshalJSON reads edges as scripts write them: none as an empty list.
+func (e *Edges) UnmarshalJSON(text []byte) error {
+	if string(text) == "[]" {
+		*e = nil
+		return nil
+	}
+	return json.Unmarshal(text, (*map[string]Edge)(e))
+}
+
+// An AttemptOfCell is one of its earlier attempts.
+type AttemptOfCell struct {
+	Attempt int64  `json:"a"`
+	Begun   int64  `json:"b"`
+	Ended   int64  `json:"u"`
+	Error   string `json:"x"`
+}
+
+// A CellAt is a cell with its logical time in ms.
+type CellAt struct {
+	Time int64
+	Cell
+}
+
+// Look returns cells of tasks of a partition before a time, in ms, of each task at most so many, the newest first.
+func (s *Scheduler) Look(ctx context.Context, n int, tasks []string, before int64, most int) (map[string][]CellAt, error) {
+	args := []any{most, before}
+	for _, t := range tasks {
+		args = append(args, t)
+	}
+	r, err := s.do(ctx, lookScript, n, args...)
+	if err != nil {
+		return nil, err
+	}
+	out := map[string][]CellAt{}
+	for _, t := range tasks {
+		for range r.number() {
+			c := CellAt{Time: r.number()}
+			text := r.text()
+			if r.err == nil && text != "" {
+				r.err = json.Unmarshal([]byte(text), &c.Cell)
+			}
+			out[t] = append(out[t], c)
+		}
+	}
+	return out, r.err
+}
+
+// A Prune forgets cells of a partition; see prune.lua.
+type Prune struct {
+	Fence    string
+	Looked   time.Time // when the horizon was looked at
+	Keep     int       // logical times of each task
+	KeepMin  time.Duration
+	KeepOpen time.Duration // of handlers, and of cells that count
+	Horizon  []string      // the last fact of each partition then, all of which have been acked since
+	Tasks    []string
+}
+
+// Prune returns how many cells are gone, and whether there are more.
+func (s *Scheduler) Prune(ctx context.Context, n int, p *Prune) (gone int64, more bool, err error) {
+	args := []any{p.Fence, p.Looked.UnixMilli(), p.Keep, p.KeepMin.Milliseconds(), p.KeepOpen.Milliseconds(), len(p.Horizon)}
+	for _, text := range append(p.Horizon[:len(p.Horizon):len(p.Horizon)], p.Tasks...) {
+		args = append(args, text)
+	}
+	r, err := s.do(ctx, pruneScript, n, args...)
+	if err != nil {
+		return 0, false, err
+	}
+	gone, more = r.number(), r.number() == 1
+	return gone, more, r.err
+}

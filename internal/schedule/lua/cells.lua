@@ -1,0 +1,159 @@
+-- What scripts of schedulers share; it stands before them, behind fence.lua, times.lua and wake.lua.
+--
+-- A source is a trigger, 'JOB/trigger/NAME', or a task, 'JOB/task/NAME'. A cell is a task at a logical time, '<task>@<ms>'. It
+-- is JSON, made when its first token comes:
+--   s   waiting (for tokens), held (for a place of its limit, or the end of a pause), queued, running, retry,
+--       success, failed, timeout, crashed, skipped, cancelled, cleared
+--   g   generation: how often it has fired      a   attempts of it      k   of these, how many its workers did not survive
+--   m   of these, how many failed               d   firings owed        n   tokens for a firing, 0: all edges
+--   c   tokens counted towards n                e   edges by source     f   the same, of failures
+--   z   the operation that froze it             y   the last one that froze it
+--   ng  the generation that the next firing after y has                 h   the generation whose end emits nothing
+--   o   the operation to whose re-run it belongs                        p   priority, 0 is first
+--   q   its place in the ready queue            r   runner              b   when its last attempt began   u   when it ended
+--   x   error                                   A   its last attempts before that one
+-- An edge is {s, n, c}: the largest generation that came, the smallest that counts, the one that the last firing used.
+--
+-- The definitions are a hash: 'task:<task>' JSON {rev, e, f (its sources), n, p, r (attempts), lim, j (1: a join)},
+-- '<result>:<source>' its targets behind a letter e or f each, 'paused:<job>', 'rev', and what prune.lua says.
+local LOG, OWN, DEFS, CELLS, GRID, READY, LATER, RUNS, HELD, PLACES, SEQ, RUNNERS, HEAP, RULES = unpack(KEYS)
+local call = redis.call
+
+local function cell_of(task, t) return task .. '@' .. time_text(t) end
+local function task_of(cell) return cell:match('^(.*)@(%d+)$') end
+
+local known = {}
+local function def_of(task)
+	if known[task] == nil then
+		local raw = call('HGET', DEFS, 'task:' .. task)
+		known[task] = raw and cjson.decode(raw) or false
+	end
+	return known[task]
+end
+
+local function paused(task) return call('HEXISTS', DEFS, 'paused:' .. task:match('^[^/]*')) == 1 end
+
+local function field_of_grid(task, t) return task .. '@' .. string.format('%016.0f', t) end
+
+-- A cell, made of the definition if it is not there, nil without one.
+local function load_cell(task, t, def)
+	local cell = cell_of(task, t)
+	local raw = call('HGET', CELLS, cell)
+	if raw then return cjson.decode(raw), cell end
+	if not def then return nil, cell end
+	local g = { s = 'waiting', g = 0, a = 0, k = 0, m = 0, d = 0, p = def.p, n = def.n, e = {}, f = {} }
+	for _, name in ipairs(def.e or {}) do g.e[name] = { 0, 1, 0 } end
+	for _, name in ipairs(def.f or {}) do g.f[name] = { 0, 1, 0 } end
+	call('ZADD', GRID, 0, field_of_grid(task, t))
+	return g, cell
+end
+
+local function save(cell, g) call('HSET', CELLS, cell, cjson.encode(g)) end
+
+-- Appends the fact that a source has ended, with the targets that it has now.
+local result_of = { success = 's', failed = 'f', timeout = 'f', crashed = 'f', skipped = 'k' }
+local function emit(source, t, gen, result, op, priority)
+	local to = call('HGET', DEFS, result .. ':' .. source)
+	if to then call('XADD', LOG, '*', 'src', source, 't', time_text(t), 'g', time_text(gen), 'o', op or '', 'p', priority, 'to', to) end
+end
+
+-- The priority in a place of the ready queue.
+local function class_of(score) return math.floor(time_number(score) / 1e15) end
+
+local function make_ready(cell, score)
+	local first = call('ZRANGE', READY, 0, 0, 'WITHSCORES')[2]
+	if not first or class_of(score) < class_of(first) then wake(LOG, OWN, '0') end
+	call('ZADD', READY, score, cell)
+end
+
+local function held_of(task, q, t) return task .. '|' .. string.format('%016.0f', tonumber(q)) .. '|' .. time_text(t) end
+
+local function full(task, def) return (def.lim or 0) > 0 and tonumber(call('HGET', PLACES, task) or '0') >= def.lim end
+
+local function enter(task, def)
+	if (def.lim or 0) > 0 then call('HINCRBY', PLACES, task, 1) end
+end
+
+-- Queues a run, or has it wait for the end of a pause or of another run of its task.
+local function admit(task, t, g, def, cell)
+	g.q = time_text(g.p * 1e15 + call('INCR', SEQ))
+	if full(task, def) or paused(task) then
+		g.s = 'held'
+		call('ZADD', HELD, 0, held_of(task, g.q, t))
+		return
+	end
+	g.s = 'queued'
+	enter(task, def)
+	make_ready(cell, g.q)
+end
+
+-- Queues the runs of a task that are held, as many as there are places, at most so many.
+local function admit_next(task, def, most)
+	if not def or paused(task) then return 0 end
+	local n = 0
+	while n < most and not full(task, def) do
+		local first = call('ZRANGEBYLEX', HELD, '[' .. task .. '|', '(' .. task .. '}', 'LIMIT', 0, 1)[1]
+		if not first then return n end
+		call('ZREM', HELD, first)
+		local g, cell = load_cell(task, tonumber(first:match('|(%d+)$')))
+		if g and g.s == 'held' then
+			g.s = 'queued'
+			enter(task, def)
+			make_ready(cell, g.q)
+			save(cell, g)
+			n = n + 1
+		end
+	end
+	return n
+end
+
+-- Gives back the place of a run, and queues the next one that waits for it. Call it behind save.
+local function leave(task, def)
+	if not def or (def.lim or 0) == 0 then return end
+	if call('HINCRBY', PLACES, task, -1) < 1 then call('HDEL', PLACES, task) end
+	admit_next(task, def, 1)
+end
+
+local busy = { held = true, queued = true, running = true, retry = true }
+
+-- Ends the last attempt of a generation.
+local function emit_end(task, t, g)
+	local result = result_of[g.s]
+	if result and g.h ~= g.g then emit(task, t, g.g, result, g.o, g.p) end
+end
+
+-- Fires a cell as long as there is reason to; joins, which do nothing, succeed at once.
+local function evaluate(task, t, g, def, cell)
+	while def and not busy[g.s] and not g.z do
+		local fires = false
+		if g.d > 0 then
+			g.d, fires = g.d - 1, true
+		elseif g.n == 0 and next(g.e) then
+			local all, new = true, false
+			for _, e in pairs(g.e) do
+				all = all and e[1] >= e[2]
+				new = new or e[1] > e[3]
+			end
+			fires = all and new
+			for _, e in pairs(fires and g.e or {}) do e[3] = e[1] end
+		end
+		if not fires then return end
+		g.g, g.a, g.k, g.m, g.x, g.r, g.b, g.u, g.A = g.g + 1, 0, 0, 0, nil, nil, nil, nil, nil
+		if def.j then
+			g.s, g.u = 'success', time_now()
+			emit_end(task, t, g)
+		else
+			admit(task, t, g, def, cell)
+		end
+	end
+end
+
+-- Takes a cell out of the queue that it is in. Returns whether it had a place.
+local function take_out(task, t, g, cell)
+	if g.s == 'held' then call('ZREM', HELD, held_of(task, g.q, t)) return false end
+	if g.s == 'running' then call('ZREM', RUNS, cell)
+	elseif g.s == 'queued' then call('ZREM', READY, cell)
+	elseif g.s == 'retry' then call('ZREM', LATER, cell)
+	else return false end
+	return true
+end

@@ -1,0 +1,29 @@
+-- Sets and deletes definitions, and the rules of triggers. An operation that is older than the last one changes nothing.
+--
+-- ARGV    1 operation   2 number of fields of definitions to set, then these with their values; number of fields to delete,
+--         then these; number of triggers to set, then of each: ID, rule, position if it has none; number of triggers to delete,
+--         then these
+-- Returns 1, 0: the operation is too old
+local i = 1
+local function arg() i = i + 1 return ARGV[i] end
+if tonumber(call('HGET', DEFS, 'rev') or '0') > tonumber(ARGV[1]) then return 0 end
+call('HSET', DEFS, 'rev', ARGV[1])
+for _ = 1, tonumber(arg()) do call('HSET', DEFS, arg(), arg()) end
+for _ = 1, tonumber(arg()) do call('HDEL', DEFS, arg()) end
+for _ = 1, tonumber(arg()) do
+	local id, rule, position = arg(), arg(), arg()
+	if call('HGET', RULES, id) ~= rule then
+		call('HSET', RULES, id, rule)
+		call('HSETNX', RULES, '@' .. id, position)
+		if not paused(id) then
+			call('ZADD', HEAP, time_now(), id) -- its owner finds out when it goes on
+			wake(LOG, OWN, '0')
+		end
+	end
+end
+for _ = 1, tonumber(arg()) do
+	local id = arg()
+	call('ZREM', HEAP, id)
+	call('HDEL', RULES, id, '@' .. id, '-' .. id)
+end
+return 1

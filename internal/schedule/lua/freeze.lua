@@ -1,0 +1,26 @@
+-- First half of a re-run: makes void what cells have, so that they only take notes until thaw.lua. Operations are numbered: an
+-- older one changes nothing, the same one answers as it did.
+--
+-- ARGV    1 operation   2 what becomes of the cells: 'cleared', 'cancelled': what is not over alone, and without a
+--         second half; then task, t of each
+-- Returns of each the generation that its next firing has, 0: the operation is too old, or the task is not there
+local op, to, out = tonumber(ARGV[1]), ARGV[2], {}
+for i = 3, #ARGV, 2 do
+	local task, t = ARGV[i], tonumber(ARGV[i + 1])
+	local def = def_of(task)
+	local g, cell = load_cell(task, t, to == 'cleared' and def or nil)
+	local last = g and math.max(g.z or 0, g.y or 0)
+	if not g or last > op then
+		out[#out + 1] = 0
+	else
+		if last < op and (to == 'cleared' or busy[g.s]) then
+			local placed = take_out(task, t, g, cell)
+			g.d, g.c, g.y, g.s, g.ng, g.r = 0, 0, op, to, g.g + 1, nil
+			if to == 'cleared' then g.z = op else g.u = time_now() end
+			save(cell, g)
+			if placed then leave(task, def) end
+		end
+		out[#out + 1] = g.ng or 0
+	end
+end
+return out

@@ -1,0 +1,169 @@
+package schedule
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/runnel-go/runnel/internal/keys"
+	"github.com/runnel-go/runnel/internal/store"
+	"github.com/runnel-go/runnel/internal/test/servers"
+)
+
+// inPartition runs a test over a scheduler with one task, which hangs on a trigger.
+func inPartition(t *testing.T, k *task, test func(t *testing.T, m *sim, p int)) {
+	t.Helper()
+	servers.Both(t, func(t *testing.T, addr string, _ bool) {
+		s, rdb := open(t, addr, keys.Standalone)
+		s.crashes = MaxCrashes
+		k.arcs = []arc{{from: "j0/trigger/x"}}
+		test(t, newSim(t, rdb, s, &net{times: 9, tasks: []*task{k}, by: map[string]*task{k.name: k}}, rand.New(rand.NewPCG(1, 0))), partOf(k.name))
+	})
+}
+
+// token tells the task that the trigger has fired.
+func (m *sim) token(k *task, at, generation int64) {
+	m.Helper()
+	f := &Fact{ID: "1-1", Source: "j0/trigger/x", Time: at, Generation: generation, Priority: Normal}
+	_, err := m.s.Apply(m.Context(), map[int][]Token{partOf(k.name): {{Fact: f, Task: k.name}}})
+	m.must(err)
+}
+
+func (m *sim) taken(p, most int, runner string) []Run {
+	m.Helper()
+	t := &Take{Partition: p, Fence: "o", Most: most, MostBackfill: most, Runner: runner, Life: life, Sleep: true}
+	m.must(m.s.Take(m.Context(), t))
+	return t.Runs
+}
+
+func (m *sim) state(p int, task string, at int64) string { return m.cells(p)[Place{task, at}].State }
+
+func (m *sim) want(what string, got, want any) {
+	m.Helper()
+	if got != want {
+		m.Errorf("%s: got %v, want %v", what, got, want)
+	}
+}
+
+func TestPausedRunsAreHeld(t *testing.T) {
+	k := &task{name: "j0/task/a", tries: 1, limit: 2}
+	inPartition(t, k, func(t *testing.T, m *sim, p int) {
+		m.token(k, 1, 1)
+		m.pause("j0", true)
+		m.token(k, 2, 1)
+		m.want("runs of a paused job", len(m.taken(p, 9, "r1")), 0)
+		m.want("state", m.state(p, k.name, 1)+" "+m.state(p, k.name, 2), "held held")
+		m.pause("j0", false)
+		m.want("runs", len(m.taken(p, 9, "r1")), 2)
+	})
+}
+
+func TestARunThatLosesItsWorkersHasCrashed(t *testing.T) {
+	k := &task{name: "j0/task/a", tries: 1}
+	inPartition(t, k, func(t *testing.T, m *sim, p int) {
+		m.token(k, 1, 1)
+		for i := range int64(MaxCrashes) {
+			runs := m.taken(p, 9, "r1")
+			m.want("runs", len(runs), 1)
+			m.want("attempt", runs[0].Attempt, i+1)
+			m.must(m.rdb.ZRem(t.Context(), m.s.key("srunner", p), "r1").Err())
+			m.recover()
+			e := &End{Run: &runs[0], Result: Success}
+			m.must(m.s.Finish(t.Context(), p, []*End{e}))
+			m.want("the late end of the lost attempt is accepted", e.Accepted, false)
+		}
+		m.want("state", m.state(p, k.name, 1), "crashed")
+	})
+}
+
+// TestBeats holds runs to the lives of their runners.
+func TestBeats(t *testing.T) {
+	k := &task{name: "j0/task/a", tries: 1}
+	inPartition(t, k, func(t *testing.T, m *sim, p int) {
+		for at := range int64(3) {
+			m.token(k, at, 1)
+		}
+		mine, others := m.taken(p, 1, "r1"), m.taken(p, 1, "r2")
+		m.taken(p, 1, "r1") // its reply is lost
+		m.must(m.rdb.ZAdd(t.Context(), m.s.key("srunner", p), redis.Z{Score: 1, Member: "r2"}).Err())
+		look := &Take{Partition: p, Fence: "o"}
+		m.must(m.s.Take(t.Context(), look))
+		m.want("runs of the runner that is gone", look.Recovered, int64(1))
+		void, lost, err := m.s.Beat(t.Context(), p, "r1", life, mine)
+		m.must(err)
+		m.want("void runs", len(void), 0)
+		m.want("runs that it does not know", fmt.Sprint(len(lost), lost[0].Time), "1 2")
+		void, _, err = m.s.Beat(t.Context(), p, "r2", life, others)
+		m.must(err)
+		m.want("void runs of the other", fmt.Sprint(void), "[0]")
+	})
+}
+
+func TestForgottenAfterTheLook(t *testing.T) {
+	k := &task{name: "j0/task/a", tries: 1}
+	inPartition(t, k, func(t *testing.T, m *sim, p int) {
+		m.token(k, 1, 1)
+		before, err := m.rdb.Time(t.Context()).Result()
+		m.must(err)
+		runs := m.taken(p, 9, "r1")
+		m.must(m.s.Finish(t.Context(), p, []*End{{Run: &runs[0], Result: Success}}))
+		forget := func(looked time.Time) int64 {
+			gone, _, err := m.s.Prune(t.Context(), p, &Prune{Fence: "o", Looked: looked, KeepOpen: time.Hour, Horizon: []string{"9-9", "0-0", "0-0", "0-0"}, Tasks: []string{k.name}})
+			m.must(err)
+			return gone
+		}
+		m.want("forgotten by a look before its end", forget(before.Truncate(time.Millisecond)), int64(0))
+		m.want("forgotten by a look behind its end", forget(before.Add(time.Hour)), int64(1))
+		m.token(k, 1, 1) // of a fact before the horizon
+		m.want("cells made anew", len(m.cells(p)), 0)
+	})
+}
+
+// TestOwnersAreWoken holds the scripts to waking an owner that sleeps, and no other.
+func TestOwnersAreWoken(t *testing.T) {
+	k := &task{name: "j0/task/a", tries: 2}
+	inPartition(t, k, func(t *testing.T, m *sim, p int) {
+		wakes := func() (n int) {
+			for _, e := range m.rdb.XRange(t.Context(), m.s.keysOf(p)[0], "-", "+").Val() {
+				if _, is := e.Values["__wake"]; is {
+					n++
+				}
+			}
+			return n
+		}
+		m.taken(p, 9, "r1") // it sleeps
+		m.token(k, 1, 1)
+		m.want("wakes of a run", wakes(), 1)
+		m.token(k, 2, 1)
+		m.want("wakes of one that is awake", wakes(), 1)
+		runs := m.taken(p, 9, "r1")
+		m.taken(p, 9, "r1")
+		m.must(m.s.Finish(t.Context(), p, []*End{{Run: &runs[0], Result: Failed, Wait: time.Minute}}))
+		m.want("wakes of an attempt that waits", wakes(), 2)
+		m.taken(p, 0, "r1")
+		m.must(m.s.Finish(t.Context(), p, []*End{{Run: &runs[1], Result: Failed, Wait: time.Hour}}))
+		m.want("wakes of one that waits for longer", wakes(), 2)
+	})
+}
+
+// TestFencedOwners refuses to who does not own the partition.
+func TestFencedOwners(t *testing.T) {
+	k := &task{name: "j0/task/a", tries: 1}
+	inPartition(t, k, func(t *testing.T, m *sim, p int) {
+		m.must(m.rdb.HSet(t.Context(), m.s.keysOf(p)[1], "tenure", "other").Err())
+		_, _, pruned := m.s.Prune(t.Context(), p, &Prune{Fence: "o"})
+		for what, err := range map[string]error{
+			"take":  m.s.Take(t.Context(), &Take{Partition: p, Fence: "o", Most: 1, Runner: "r"}),
+			"fire":  m.s.Fire(t.Context(), p, "o"),
+			"prune": pruned,
+		} {
+			if !errors.Is(err, store.ErrFenced) {
+				t.Errorf("%s: %v", what, err)
+			}
+		}
+	})
+}

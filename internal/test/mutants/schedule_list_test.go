@@ -1,0 +1,47 @@
+package mutants
+
+const (
+	cellsLua  = "internal/schedule/lua/cells.lua"
+	applyLua  = "internal/schedule/lua/apply.lua"
+	finishLua = "internal/schedule/lua/finish.lua"
+	takeRuns  = "internal/schedule/lua/take.lua"
+	freezeLua = "internal/schedule/lua/freeze.lua"
+	thawLua   = "internal/schedule/lua/thaw.lua"
+	fireLua   = "internal/schedule/lua/fire.lua"
+	holdLua   = "internal/schedule/lua/hold.lua"
+	pruneLua  = "internal/schedule/lua/prune.lua"
+	beatRuns  = "internal/schedule/lua/beat.lua"
+
+	plainNets      = "TestSim/redis/plain"
+	forgettingNets = "TestSim/redis/forgetting"
+	restNets       = "TestSim/redis/re-runs-at-rest"
+	stormNets      = "TestSim/redis/re-runs-in-the-storm"
+)
+
+// scheduleMutants are programs without one rule of schedulers, by the package whose tests notice.
+var scheduleMutants = map[string][]mutant{
+	"internal/schedule": {
+		{"tokens are told apart by generation", applyLua, "elseif gen <= e[1] then", "elseif false then", plainNets},
+		{"tokens of void runs do not count", applyLua, "elseif gen < e[2] then", "elseif false then", "TestVoidTokensDoNotCount/redis"},
+		{"old facts make no forgotten cell anew", applyLua, "local gone = def and", "local gone = false and", forgettingNets},
+		{"a late attempt ends nothing", finishLua, " or g.a ~= attempt", "", plainNets},
+		{"a late generation ends nothing", finishLua, " or g.g ~= gen", "", stormNets},
+		{"failed attempts are counted", finishLua, "if failed then g.m = g.m + 1 end", "", plainNets},
+		{"a run without its runner is queued again", takeRuns, "g.s, again = 'queued', again + 1", "g.s, again = 'success', again + 1", plainNets},
+		{"runs of runners that live are left alone", takeRuns, "elseif gone[g.r] or unknown", "elseif next(gone) or unknown", "TestBeats/redis"},
+		{"paused jobs start nothing", takeRuns, "elseif g and g.s == 'queued' and paused(task) then", "elseif false then", "TestPausedRunsAreHeld/redis"},
+		{"a frozen run does not run", freezeLua, "local placed = take_out(task, t, g, cell)", "local placed = g.s ~= 'running' and take_out(task, t, g, cell)", stormNets},
+		{"an operation freezes once", freezeLua, "if last < op and", "if (last < op or not g.z) and", restNets},
+		{"frozen cells only take notes", cellsLua, "while def and not busy[g.s] and not g.z do", "while def and not busy[g.s] do", "TestFrozenCellsTakeNotes/redis"},
+		{"a cell has one run at a time", cellsLua, "while def and not busy[g.s] and", "while def and", plainNets},
+		{"an end gives its place back", cellsLua, "call('HINCRBY', PLACES, task, -1) < 1", "call('HINCRBY', PLACES, task, 0) < 1", plainNets},
+		{"the end of a single re-run emits nothing", cellsLua, "if result and g.h ~= g.g then", "if result then", restNets},
+		{"cells wait for what is run again before them", thawLua, "e[2], some = math.max(e[2], tonumber(ARGV[k + 1])), true", "some = true", restNets},
+		{"a re-run goes on once", thawLua, "if g and g.z == op then", "if g and (g.z == op or g.y == op) then", restNets},
+		{"what a cell has counted counts no more", thawLua, "g.c = math.min(there, g.n - 1)", "g.c = there", restNets},
+		{"a trigger fires once", fireLua, "and seen[2] == ARGV[i + 2] then", "then", plainNets},
+		{"what was held goes on", holdLua, "if def and left > 0 then left = left - admit_next(ARGV[i], def, left) end", "", plainNets},
+		{"cells stay until their facts are acked", pruneLua, "or not g.u or g.u >= looked or", "or not g.u or", "TestForgottenAfterTheLook/redis"},
+		{"a runner keeps what it names", beatRuns, "if not named[cell] then", "if true then", "TestBeats/redis"},
+	},
+}
