@@ -2,6 +2,7 @@ package runnel
 
 import (
 	"context"
+	"errors"
 	"io"
 	"slices"
 
@@ -104,12 +105,15 @@ func (b *batcher[T]) next(ctx context.Context) error {
 		}
 		b.rest = entries
 	}
-	b.form(ctx)
+	if b.form(ctx) != nil {
+		b.rest = nil
+		return io.EOF
+	}
 	return nil
 }
 
-// form makes a batch of the entries taken.
-func (b *batcher[T]) form(ctx context.Context) {
+// form makes a batch of the entries taken, unless the ownership ends meanwhile.
+func (b *batcher[T]) form(ctx context.Context) error {
 	n := min(b.want.n, len(b.rest))
 	b.letGo()
 	b.clear(n)
@@ -126,6 +130,9 @@ func (b *batcher[T]) form(ctx context.Context) {
 				if i > 0 {
 					n, b.records = i, b.records[:i]
 					break
+				}
+				if errors.Is(err, errEnded) {
+					return err
 				}
 				b.bad, n = &DecodeError{Event: e, Codec: b.stream.encoding.codecName(), Err: err}, 1
 			}
@@ -145,11 +152,12 @@ func (b *batcher[T]) form(ctx context.Context) {
 	b.decoded = true
 	if b.straight && !b.want.keep {
 		b.batch, b.only.Events = &b.only, b.events
-		return
+		return nil
 	}
 	b.batch = b.slabs.batch(large)
 	*b.batch = b.head
 	b.batch.Events = append(b.slabs.list(len(b.events), large), b.events...)
+	return nil
 }
 
 // letGo drops the references to the processed batch: the next one may be a long time in

@@ -80,14 +80,14 @@ func (l *largeRecords) release(shares int64) {
 }
 
 // decode calls f, which takes up to limit bytes, and bounds how many such calls run at
-// once.
-func (l *largeRecords) decode(limit int64, f func() (int64, error)) (int64, error) {
+// once. It returns the error of ctx if that ends before.
+func (l *largeRecords) decode(ctx context.Context, limit int64, f func() (int64, error)) (int64, error) {
 	l.init()
 	share := int64(decoders)
 	if limit <= largeRecord { // no more are running than processors
 		share = max(1, share/int64(runtime.GOMAXPROCS(0)))
 	}
-	if err := l.decoding.Acquire(context.Background(), share); err != nil {
+	if err := l.decoding.Acquire(ctx, share); err != nil {
 		return 0, err
 	}
 	defer l.decoding.Release(share)
@@ -120,7 +120,7 @@ func (n *encoding[T]) decodeWithin(e *Event, record *T, limit int64) (takes int6
 	limit = min(limit, n.effective.MaxRecord)
 	takes, err = n.decodeOnce(e, record, min(limit, smallRecord))
 	for try := range larger(e, limit, err) {
-		takes, err = n.app.large.decode(try, func() (int64, error) { return n.decodeOnce(e, record, try) })
+		takes, err = n.app.large.decode(context.Background(), try, func() (int64, error) { return n.decodeOnce(e, record, try) })
 		if !errors.Is(err, codec.ErrTooLarge) {
 			break
 		}
@@ -144,7 +144,7 @@ func larger(e *Event, limit int64, err error) iter.Seq[int64] {
 }
 
 // decode decodes event i of a batch. A record that is not small begins a batch; the others are as
-// many as there is room for.
+// many as there is room for. It returns errEnded if the ownership ends before it is the record's turn.
 func (b *batcher[T]) decode(ctx context.Context, e *Event, i int) (err error) {
 	record, large, most := &b.records[i], &b.stream.app.large, b.stream.effective.MaxRecord
 	limit := min(smallRecord, most-b.takes)
@@ -157,15 +157,20 @@ func (b *batcher[T]) decode(ctx context.Context, e *Event, i int) (err error) {
 		}
 	}
 	takes, err := b.stream.encoding.decodeOnce(e, record, limit)
-	if i == 0 {
+	if i == 0 && errors.Is(err, codec.ErrTooLarge) {
+		ctx, cancel := b.owned(ctx)
+		defer cancel()
 		for try := range larger(e, most, err) {
 			b.shares = large.hold(ctx, sharesOf(try, most))
-			takes, err = large.decode(try, func() (int64, error) { return b.stream.encoding.decodeOnce(e, record, try) })
+			takes, err = large.decode(ctx, try, func() (int64, error) { return b.stream.encoding.decodeOnce(e, record, try) })
 			if err == nil {
 				b.settleFor(sharesOf(takes, most))
 				break
 			}
 			b.settleFor(0)
+			if ctx.Err() != nil {
+				return errEnded
+			}
 			if !errors.Is(err, codec.ErrTooLarge) {
 				break
 			}
@@ -175,6 +180,20 @@ func (b *batcher[T]) decode(ctx context.Context, e *Event, i int) (err error) {
 		b.takes += takes
 	}
 	return err
+}
+
+// owned returns a context that ends when the ownership begins to end: what waits for its turn then would
+// keep the partition from its next owner.
+func (b *batcher[T]) owned(ctx context.Context) (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithCancel(ctx)
+	go func() {
+		select {
+		case <-b.src.Ending:
+			cancel()
+		case <-ctx.Done():
+		}
+	}()
+	return ctx, cancel
 }
 
 // settleFor returns the shares that are not needed.

@@ -204,3 +204,38 @@ func TestOnLossTheContextEndsBeforeTheLockExpires(t *testing.T) {
 		}
 	})
 }
+
+// slowly is a codec of records of 5 MiB, which are decoded one at a time, in half a minute each.
+type slowly struct{}
+
+func (slowly) Name() string { return "slowly" }
+
+func (slowly) Encode(record any) ([]byte, error) {
+	data := make([]byte, 5<<20)
+	data[0] = byte(record.(item).N)
+	return data, nil
+}
+
+func (slowly) Decode(data []byte, record any) error {
+	time.Sleep(30 * time.Second)
+	record.(*item).N = int(data[0])
+	return nil
+}
+
+// What waits for its turn to be decoded does not hold its partition: only the record being decoded does.
+func TestOnReleaseRecordsWaitNoMoreForTheirTurn(t *testing.T) {
+	var n notes
+	stream := &runnel.StreamOptions{Partitions: 4, Codec: slowly{}}
+	simulate(t, nil, stream, busy(&n, time.Second, true), &runnel.ProcessorOptions{Grace: 3 * time.Second}, func(c *simulated) {
+		a := ready(c.Cluster, "a")
+		for i := range 16 {
+			c.send(i)
+		}
+		c.Sleep(2 * time.Second)
+		err := a.Stop()
+		if err == nil || !regexp.MustCompile(`partitions? \d: the function did not return`).MatchString(err.Error()) {
+			t.Errorf("Run: %v, want one partition whose function did not return", err)
+		}
+		c.Sleep(time.Minute)
+	})
+}
