@@ -125,7 +125,7 @@ func (a *App) inherited() (*appview.Inherited, error) {
 	env := newEnvironment()
 	o := env.processor(ProcessorOptions{}, given)
 	return &appview.Inherited{
-		Timeout: max(o.Timeout, 0),
+		Timeout: max(o.Timeout, 0), Grace: o.Grace,
 		Retry: func(own any, attempts int) (*retryqueue.Retry, error) {
 			r, _ := own.(*Retry)
 			if r == nil {

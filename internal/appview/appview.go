@@ -107,6 +107,7 @@ type Settings struct {
 // Inherited is what processors inherit, for functions of extensions.
 type Inherited struct {
 	Timeout time.Duration // 0: none
+	Grace   time.Duration // also of tasks, at shutdown
 	// Retry builds own, a *runnel.Retry; if that is nil the one that processors inherit; without any,
 	// one with so many attempts. Its error is a mistake in own.
 	Retry func(own any, attempts int) (*retryqueue.Retry, error)

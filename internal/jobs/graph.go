@@ -170,6 +170,12 @@ func (g *Graph) Needs(task Source) []Ref {
 	return nil
 }
 
+// Handles reports whether a task handles failures.
+func (g *Graph) Handles(task Source) bool {
+	n := g.nodes[task]
+	return n != nil && n.task != nil && len(n.task.OnFailure) > 0
+}
+
 // Closure returns tasks and all that hang on them, by their success or their end; handlers of failures are no part of it.
 // Each comes behind those that it waits for.
 func (g *Graph) Closure(roots ...Source) []Source {

@@ -21,6 +21,15 @@ func (s Source) String() string {
 	return s.Job + "/" + taskKind + "/" + s.Name
 }
 
+// ParseSource is the inverse of String.
+func ParseSource(text string) (s Source, ok bool) {
+	parts := strings.Split(text, "/")
+	if len(parts) != 3 || parts[1] != triggerKind && parts[1] != taskKind {
+		return Source{}, false
+	}
+	return Source{Job: parts[0], Name: parts[2], Trigger: parts[1] == triggerKind}, true
+}
+
 // A Ref is a source as a task names it.
 type Ref struct {
 	Source

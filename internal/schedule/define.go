@@ -72,12 +72,14 @@ func (s *Scheduler) Define(ctx context.Context, n int, operation int64, old, d *
 			some(&rules, func(id string) { args = append(args, id, d.Rules[id].Rule, d.Rules[id].Position) })
 		}
 		some(&lost, func(id string) { args = append(args, id) })
-		r, err := s.do(ctx, defineScript, n, args...)
-		if err != nil {
-			return false, err
-		}
-		if r.number() == 0 {
-			return false, r.err
+		for more := int64(2); more == 2; {
+			r, err := s.do(ctx, defineScript, n, args...)
+			if err != nil {
+				return false, err
+			}
+			if more = r.number(); more == 0 {
+				return false, r.err
+			}
 		}
 	}
 	return true, nil

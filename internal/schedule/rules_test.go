@@ -167,3 +167,45 @@ func TestFencedOwners(t *testing.T) {
 		}
 	})
 }
+
+// TestFrozenCellsTakeNotes has a token come between the halves of a re-run.
+func TestFrozenCellsTakeNotes(t *testing.T) {
+	k := &task{name: "j0/task/a", tries: 1}
+	inPartition(t, k, func(t *testing.T, m *sim, p int) {
+		at := Place{k.name, 1}
+		for range 2 {
+			generations, err := m.s.Freeze(t.Context(), p, 5, Cleared, []Place{at})
+			m.must(err)
+			m.want("the next generation", generations[0], int64(1))
+			m.token(k, 1, 1)
+			m.want("fired", m.cells(p)[at].Generation, int64(0))
+		}
+		m.must(m.s.Thaw(t.Context(), p, 5, High, []Thaw{{Place: at}}))
+		m.want("fired behind the second half", m.cells(p)[at].Generation, int64(1))
+	})
+}
+
+// TestVoidTokensDoNotCount looks at what only timing shows: a token of a void run at a cell that counts.
+func TestVoidTokensDoNotCount(t *testing.T) {
+	servers.Both(t, func(t *testing.T, addr string, _ bool) {
+		s, rdb := open(t, addr, keys.Standalone)
+		k := &task{name: "j0/task/d", need: 2, tries: 1, arcs: []arc{{from: "j0/task/a"}, {from: "j0/task/b"}, {from: "j0/task/c"}}}
+		m := newSim(t, rdb, s, &net{times: 1, tasks: []*task{k}, by: map[string]*task{k.name: k}}, rand.New(rand.NewPCG(1, 0)))
+		p, at := partOf(k.name), Place{k.name, 0}
+		tell := func(source string, generation int64, operation string, fired int64) {
+			t.Helper()
+			f := &Fact{ID: "1-1", Source: source, Generation: generation, Operation: operation, Priority: Normal}
+			_, err := s.Apply(t.Context(), map[int][]Token{p: {{Fact: f, Task: k.name}}})
+			m.must(err)
+			if got := m.cells(p)[at].Generation; got != fired {
+				t.Errorf("generation %d of %s: fired %d times, want %d", generation, source, got, fired)
+			}
+		}
+		tell("j0/task/b", 1, "", 0)
+		_, err := s.Freeze(t.Context(), p, 5, Cleared, []Place{at}) // a is run again; its first fact is still on its way
+		m.must(err)
+		m.must(s.Thaw(t.Context(), p, 5, High, []Thaw{{Place: at, Waits: map[string]int64{"j0/task/a": 2}}}))
+		tell("j0/task/a", 1, "", 0)
+		tell("j0/task/a", 2, "5", 1)
+	})
+}

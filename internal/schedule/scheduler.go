@@ -35,6 +35,9 @@ var (
 	holdScript   = script("hold")
 	pruneScript  = script("prune")
 	lookScript   = script("look")
+	submitScript = script("submit")
+	settleScript = script("settle")
+	jobScript    = script("job")
 )
 
 // script returns a script behind what all share.

@@ -2,7 +2,10 @@ package schedule
 
 import (
 	"context"
+	"slices"
 	"time"
+
+	"github.com/redis/go-redis/v9"
 
 	"github.com/runnel-go/runnel/internal/store"
 )
@@ -109,6 +112,46 @@ func (s *Scheduler) Finish(ctx context.Context, n int, ends []*End) error {
 	c := s.finishCall(n, ends)
 	s.client.Run(ctx, c)
 	return readEnds(c, ends)
+}
+
+// Finishes ends attempts of several partitions. It returns the errors by partition.
+func (s *Scheduler) Finishes(ctx context.Context, by map[int][]*End) map[int]error {
+	type part struct {
+		n    int
+		ends []*End
+	}
+	var parts []part
+	var calls []*store.ScriptCall
+	for n, ends := range by {
+		for some := range slices.Chunk(ends, PerCall) {
+			parts, calls = append(parts, part{n, some}), append(calls, s.finishCall(n, some))
+		}
+	}
+	s.client.Run(ctx, calls...)
+	errs := map[int]error{}
+	for i, p := range parts {
+		if err := readEnds(calls[i], p.ends); err != nil {
+			errs[p.n] = err
+		}
+	}
+	return errs
+}
+
+// Waiting returns how many runs of the lowest priority, and how many that are held, wait in all partitions.
+func (s *Scheduler) Waiting(ctx context.Context, partitions int) (int64, error) {
+	pipe := s.client.Retrying.Pipeline()
+	counts := make([]*redis.IntCmd, 0, 2*partitions)
+	for n := range partitions {
+		counts = append(counts, pipe.ZCount(ctx, s.key("sready", n), "3e15", "+inf"), pipe.ZCard(ctx, s.key("swait", n)))
+	}
+	if _, err := pipe.Exec(ctx); err != nil {
+		return 0, err
+	}
+	var all int64
+	for _, n := range counts {
+		all += n.Val()
+	}
+	return all, nil
 }
 
 func (s *Scheduler) finishCall(n int, ends []*End) *store.ScriptCall {

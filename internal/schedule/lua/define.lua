@@ -3,13 +3,36 @@
 -- ARGV    1 operation   2 number of fields of definitions to set, then these with their values; number of fields to delete,
 --         then these; number of triggers to set, then of each: ID, rule, position if it has none; number of triggers to delete,
 --         then these
--- Returns 1, 0: the operation is too old
+-- Returns 1; 2: runs of tasks that go are still held, repeat the call; 0: the operation is too old
 local i = 1
 local function arg() i = i + 1 return ARGV[i] end
 if tonumber(call('HGET', DEFS, 'rev') or '0') > tonumber(ARGV[1]) then return 0 end
 call('HSET', DEFS, 'rev', ARGV[1])
 for _ = 1, tonumber(arg()) do call('HSET', DEFS, arg(), arg()) end
-for _ = 1, tonumber(arg()) do call('HDEL', DEFS, arg()) end
+
+-- Makes void what is held of a task that goes.
+local left = 128
+local function let_go(task)
+	for _, one in ipairs(call('ZRANGEBYLEX', HELD, '[' .. task .. '|', '(' .. task .. '}', 'LIMIT', 0, left)) do
+		call('ZREM', HELD, one)
+		local g, cell = load_cell(task, tonumber(one:match('|(%d+)$')))
+		if g then
+			g.s = 'cleared'
+			save(cell, g)
+		end
+		left = left - 1
+	end
+end
+
+for _ = 1, tonumber(arg()) do
+	local field = arg()
+	call('HDEL', DEFS, field)
+	local task = field:match('^task:(.*)')
+	if task then
+		call('HDEL', PLACES, task)
+		let_go(task)
+	end
+end
 for _ = 1, tonumber(arg()) do
 	local id, rule, position = arg(), arg(), arg()
 	if call('HGET', RULES, id) ~= rule then
@@ -26,4 +49,4 @@ for _ = 1, tonumber(arg()) do
 	call('ZREM', HEAP, id)
 	call('HDEL', RULES, id, '@' .. id, '-' .. id)
 end
-return 1
+return left > 0 and 1 or 2

@@ -26,7 +26,7 @@ var floors = [][]string{
 	{"rebalance", "codec", "internal/entryid", "internal/words", "internal/groupcommit", "internal/keys", "internal/monotime", "internal/coro", "internal/embedded", "internal/rules", "internal/delayqueue", "internal/logqueue", "internal/jobs"},
 	{"internal/redisconn", "internal/outage"},
 	{"internal/store", "internal/test/model"},
-	{"internal/leader", "internal/inspect", "internal/keymigrate", "internal/prefetch", "internal/retryqueue", "internal/stage"},
+	{"internal/leader", "internal/inspect", "internal/keymigrate", "internal/prefetch", "internal/retryqueue", "internal/schedule", "internal/stage"},
 	{"internal/worker"},
 	{"internal/appview"},
 	{"internal/extension"},
@@ -34,7 +34,7 @@ var floors = [][]string{
 	{"python"},
 	{"internal/records"},
 	{"internal/sets"},
-	{"stage"},
+	{"schedule", "stage"},
 	{"middleware", "runneltest", "internal/families", "internal/test/notes"},
 	{"metrics"},
 	{"admin"},
@@ -57,7 +57,7 @@ var testsOnly = []string{"internal/test/binary", "internal/test/chaos", "interna
 // import all.
 var dependencies = map[string][]string{
 	"github.com/redis/go-redis/v9": {
-		"internal/delayqueue", "internal/redisconn", "internal/store", "internal/leader", "internal/inspect", "internal/keymigrate", "internal/stage", "internal/worker", "options.go",
+		"internal/delayqueue", "internal/redisconn", "internal/store", "internal/leader", "internal/inspect", "internal/keymigrate", "internal/schedule", "internal/stage", "internal/worker", "options.go",
 		"runneltest", "examples/ownmain", "examples/telemetry", "internal/test/redistest", "internal/test/servers", "internal/test/faultproxy",
 	},
 	"github.com/bsm/redislock":            {"internal/store", "internal/leader"},

@@ -1,0 +1,248 @@
+package schedule
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/runnel-go/runnel/internal/jobs"
+	"github.com/runnel-go/runnel/internal/store"
+)
+
+// Kinds of operations.
+const (
+	OpApply    = "apply"
+	OpRemove   = "remove"
+	OpPause    = "pause"
+	OpResume   = "resume"
+	OpActivate = "activate"
+	OpClear    = "clear"
+	OpCancel   = "cancel"
+	OpBackfill = "backfill"
+)
+
+// opsKept is how many operations are remembered.
+const opsKept = 1000
+
+// partition0 is the partition of operations and jobs.
+const partition0 = 0
+
+// An Op is an operation: what somebody wants to be done, and what became of it. The owner of partition 0 does them one after
+// the other.
+type Op struct {
+	Number int64 `json:"-"`
+
+	ID       string          `json:"id"`
+	Kind     string          `json:"op"`
+	Job      string          `json:"job"`
+	Def      json.RawMessage `json:"def,omitempty"`   // of OpApply: a jobs.Job
+	FromCode bool            `json:"code,omitempty"`  // of OpApply: by a worker that starts
+	Tasks    []string        `json:"tasks,omitempty"` // names; none: those that hang on triggers
+	Trigger  string          `json:"trigger,omitempty"`
+	Time     int64           `json:"time,omitempty"` // ms
+	From     int64           `json:"from,omitempty"`
+	To       int64           `json:"to,omitempty"`    // exclusive
+	Rerun    string          `json:"rerun,omitempty"` // of OpBackfill
+	Order    jobs.CatchUp    `json:"order,omitempty"`
+	Only     bool            `json:"only,omitempty"`
+	Force    bool            `json:"force,omitempty"`
+	Priority int64           `json:"priority,omitempty"`
+	For      time.Duration   `json:"for,omitempty"` // of OpPause
+	Rev      int64           `json:"rev,omitempty"` // of OpResume: only of this pause
+
+	By  string `json:"by,omitempty"`
+	Why string `json:"why,omitempty"`
+	At  int64  `json:"at"` // ms
+
+	Done    int64  `json:"done,omitempty"` // ms, 0: it waits
+	Refused bool   `json:"refused,omitempty"`
+	Outcome string `json:"outcome,omitempty"`
+}
+
+// A Ledger is the jobs of a scheduler, and the operations on them. Its methods block and may be called concurrently, as those of
+// Scheduler.
+type Ledger struct{ s *Scheduler }
+
+// Ledger returns the ledger of the scheduler.
+func (s *Scheduler) Ledger() Ledger { return Ledger{s} }
+
+// Submit takes an operation down and returns its number; one with the ID of an earlier one is that one.
+func (l Ledger) Submit(ctx context.Context, op *Op) (int64, error) {
+	text, err := json.Marshal(op)
+	if err != nil {
+		return 0, err
+	}
+	c := l.s.call0(submitScript, op.ID, text)
+	l.s.client.Run(ctx, c)
+	r, err := replyOf(c)
+	if err != nil {
+		return 0, err
+	}
+	n := r.number()
+	return n, r.err
+}
+
+func (s *Scheduler) call0(script *store.Script, args ...any) *store.ScriptCall {
+	c := s.call(script, partition0, args)
+	c.Keys = append(c.Keys[:len(c.Keys):len(c.Keys)], s.key("sops", partition0), s.key("sjobs", partition0))
+	return c
+}
+
+// Op returns an operation, nil if it is not remembered.
+func (l Ledger) Op(ctx context.Context, number int64) (*Op, error) {
+	text, err := l.s.client.Retrying.HGet(ctx, l.s.key("sops", partition0), strconv.FormatInt(number, 10)).Result()
+	if errors.Is(err, redis.Nil) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	op := &Op{Number: number}
+	return op, json.Unmarshal([]byte(text), op)
+}
+
+// A RefusedError is the outcome of an operation that did nothing.
+type RefusedError struct{ Reason string }
+
+// Error returns the reason.
+func (e *RefusedError) Error() string { return e.Reason }
+
+// WaitOp blocks until an operation is done or ctx ends; it looks every poll.
+func (l Ledger) WaitOp(ctx context.Context, number int64, poll time.Duration) (outcome string, err error) {
+	for {
+		op, err := l.Op(ctx, number)
+		switch {
+		case err != nil:
+			return "", err
+		case op == nil:
+			return "", fmt.Errorf("operation %d is not remembered", number)
+		case op.Refused:
+			return "", &RefusedError{op.Outcome}
+		case op.Done > 0:
+			return op.Outcome, nil
+		}
+		select {
+		case <-time.After(poll):
+		case <-ctx.Done():
+			return "", fmt.Errorf("operation %d is stored, and no worker has done it yet: %w", number, ctx.Err())
+		}
+	}
+}
+
+// Ops returns the last operations, at most so many, the newest first.
+func (l Ledger) Ops(ctx context.Context, most int) ([]*Op, error) {
+	all, err := l.s.client.Retrying.HGetAll(ctx, l.s.key("sops", partition0)).Result()
+	if err != nil {
+		return nil, err
+	}
+	var ops []*Op
+	for field, text := range all {
+		number, err := strconv.ParseInt(field, 10, 64)
+		if err != nil {
+			continue // a number by its ID, or the counter
+		}
+		op := &Op{Number: number}
+		if err := json.Unmarshal([]byte(text), op); err != nil {
+			return nil, fmt.Errorf("operation %d: %w", number, err)
+		}
+		ops = append(ops, op)
+	}
+	slices.SortFunc(ops, func(a, b *Op) int { return int(b.Number - a.Number) })
+	return ops[:min(len(ops), most)], nil
+}
+
+const opPrefix = "op:"
+
+// OpOf returns the number of the operation that an ID of the heap names, 0 for none.
+func OpOf(id string) int64 {
+	if text, is := strings.CutPrefix(id, opPrefix); is {
+		n, _ := strconv.ParseInt(text, 10, 64)
+		return n
+	}
+	return 0
+}
+
+// Settle stores what became of an operation.
+func (l Ledger) Settle(ctx context.Context, fence string, op *Op) error {
+	text, err := json.Marshal(op)
+	if err != nil {
+		return err
+	}
+	c := l.s.call0(settleScript, fence, op.Number, text, opsKept)
+	l.s.client.Run(ctx, c)
+	return c.Err
+}
+
+// A Job is what is stored of one.
+type Job struct {
+	V        int       `json:"v"`
+	Rev      int64     `json:"rev"` // the operation that made it so
+	Def      *jobs.Job `json:"def"`
+	Was      *jobs.Job `json:"was,omitempty"`      // the definition before, while the operation is under way
+	Replaced []string  `json:"replaced,omitempty"` // hashes of the last definitions before
+	Pause    *Pause    `json:"pause,omitempty"`
+	By       string    `json:"by,omitempty"`
+	At       int64     `json:"at"` // ms
+}
+
+// A Pause is why a job does not go on.
+type Pause struct {
+	By    string `json:"by,omitempty"`
+	Why   string `json:"why,omitempty"`
+	At    int64  `json:"at"`              // ms
+	Until int64  `json:"until,omitempty"` // ms, 0: until it is resumed
+
+	Number int64 `json:"op"` // the operation
+}
+
+// version of stored jobs.
+const version = 1
+
+// Jobs returns the jobs by name.
+func (l Ledger) Jobs(ctx context.Context) (map[string]*Job, error) {
+	stored, err := l.s.client.Retrying.HGetAll(ctx, l.s.key("sjobs", partition0)).Result()
+	if err != nil {
+		return nil, err
+	}
+	all := map[string]*Job{}
+	for name, text := range stored {
+		_, text, _ := strings.Cut(text, " ")
+		j := &Job{}
+		if err := json.Unmarshal([]byte(text), j); err != nil {
+			return nil, fmt.Errorf("job %s is not readable: %w", name, err)
+		}
+		if j.V != version || j.Def == nil {
+			return nil, fmt.Errorf("job %s is stored as version %d: this release knows %d", name, j.V, version)
+		}
+		all[name] = j
+	}
+	return all, nil
+}
+
+// StoreJob stores a job as an operation made it; nil deletes it. done is false if a later one has been there.
+func (l Ledger) StoreJob(ctx context.Context, fence, name string, operation int64, j *Job) (done bool, err error) {
+	text := ""
+	if j != nil {
+		j.V = version
+		json, err := json.Marshal(j)
+		if err != nil {
+			return false, err
+		}
+		text = fmt.Sprintf("%d %s", operation, json)
+	}
+	c := l.s.call0(jobScript, fence, name, operation, text)
+	l.s.client.Run(ctx, c)
+	r, err := replyOf(c)
+	if err != nil {
+		return false, err
+	}
+	done = r.number() == 1
+	return done, r.err
+}

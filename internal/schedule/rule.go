@@ -1,0 +1,165 @@
+package schedule
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/runnel-go/runnel/internal/jobs"
+)
+
+// A Rule is what is in the heap: a trigger, or what goes through a list of its logical times beside it.
+type Rule struct {
+	Kind    RuleKind     `json:"kind,omitempty"`
+	Rev     int64        `json:"rev"` // the operation that made it so
+	Trigger jobs.Trigger `json:"trigger"`
+	From    int64        `json:"from,omitempty"` // ms: times behind this, of RuleBackfill from it on
+	To      int64        `json:"to,omitempty"`   // up to this, of RuleBackfill before it
+	Now     int64        `json:"now,omitempty"`  // when the times were found to be missed
+	Rerun   string       `json:"rerun,omitempty"`
+	Class   int64        `json:"priority,omitempty"`
+	Until   int64        `json:"until,omitempty"` // of RulePause
+}
+
+// A RuleKind is what becomes of a rule that is due.
+type RuleKind string
+
+const (
+	RuleTrigger  RuleKind = ""         // its times fire; the position is the last one, in ms
+	RuleCatchUp  RuleKind = "catchup"  // missed times are caught up; the position is how many of them have fired
+	RuleBackfill RuleKind = "backfill" // the same for times that somebody wants
+	RulePause    RuleKind = "pause"    // a pause ends
+)
+
+// String returns the rule as it is stored.
+func (r *Rule) String() string {
+	text, err := json.Marshal(r)
+	if err != nil {
+		panic(err) // it has no field that cannot be
+	}
+	return string(text)
+}
+
+// ParseRule is the inverse of String.
+func ParseRule(text string) (*Rule, error) {
+	r := &Rule{}
+	if err := json.Unmarshal([]byte(text), r); err != nil {
+		return nil, fmt.Errorf("rule %q: %w", text, err)
+	}
+	return r, nil
+}
+
+// SourceOf returns the source in an ID of the heap: what goes beside a trigger has its own behind a "#".
+func SourceOf(id string) string {
+	source, _, _ := strings.Cut(id, "#")
+	return source
+}
+
+// ms of priorities.
+var classes = map[jobs.Priority]int64{jobs.PriorityHigh: High, "": Normal, jobs.PriorityNormal: Normal, jobs.PriorityLow: Low, jobs.PriorityBackfill: Backfill}
+
+// ClassOf returns a priority as cells have it.
+func ClassOf(p jobs.Priority) int64 { return classes[p] }
+
+// PriorityOf is the inverse of ClassOf.
+func PriorityOf(class int64) jobs.Priority {
+	return []jobs.Priority{jobs.PriorityHigh, jobs.PriorityNormal, jobs.PriorityLow, jobs.PriorityBackfill}[min(max(class, 0), Backfill)]
+}
+
+// Compile returns what the partitions have to know of jobs, of which one begins at a time, in ms.
+func Compile(all map[string]*Job, partitions int, partition func(source string) int, at int64) []*Definition {
+	defs := make([]*Definition, partitions)
+	for n := range defs {
+		defs[n] = NewDefinition()
+	}
+	for _, name := range slices.Sorted(maps.Keys(all)) {
+		j := all[name]
+		for _, t := range j.Def.Triggers {
+			id := jobs.Source{Job: name, Name: t.Name, Trigger: true}.String()
+			r := &Rule{Rev: j.Rev, Trigger: t}
+			begin := at
+			if !t.Start.IsZero() {
+				begin = t.Start.UnixMilli() - 1
+			}
+			defs[partition(id)].Rules[id] = Due{ID: id, Rule: r.String(), Position: strconv.FormatInt(begin, 10)}
+		}
+		for i := range j.Def.Tasks {
+			compileTask(defs, partition, j, &j.Def.Tasks[i])
+		}
+	}
+	return defs
+}
+
+func compileTask(defs []*Definition, partition func(source string) int, j *Job, t *jobs.Task) {
+	task := jobs.Source{Job: j.Def.Name, Name: t.Name}.String()
+	def := TaskDef{Rev: j.Rev, Need: t.Need, Priority: ClassOf(t.Priority), Attempts: 1, Limit: t.Limit}
+	if t.Retry != nil {
+		def.Attempts = t.Retry.Max
+	}
+	if t.Handler == "" && t.Shell == "" && len(t.Exec) == 0 {
+		def.Join = 1
+	}
+	if def.Need == len(t.After) {
+		def.Need = 0
+	}
+	for _, text := range slices.Concat(t.After, t.OnFailure) {
+		r, err := jobs.ParseRef(j.Def.Name, text)
+		if err != nil {
+			continue // Check has refused it
+		}
+		source, results := r.Source.String(), "s"
+		switch {
+		case len(t.OnFailure) > 0:
+			results = "f"
+			def.Handles = append(def.Handles, source)
+		case r.Ended:
+			results = "sfk"
+			fallthrough
+		default:
+			def.After = append(def.After, source)
+		}
+		defs[partition(source)].Target(source, results, task, len(t.OnFailure) > 0)
+	}
+	defs[partition(task)].Task(task, def)
+}
+
+// Redefine has the partitions know what now says in place of old: first of the tasks, and then of what fires them, since a token
+// for an unknown task is lost. done is false if a later operation was there before.
+func (s *Scheduler) Redefine(ctx context.Context, operation int64, old, now []*Definition) (done bool, err error) {
+	for _, whole := range []bool{false, true} {
+		for n := range now {
+			before, after := old[n], now[n].tasksBefore(old[n])
+			if whole {
+				before, after = after, now[n]
+			}
+			if done, err := s.Define(ctx, n, operation, before, after); err != nil || !done {
+				return false, err
+			}
+		}
+	}
+	return true, nil
+}
+
+// tasksBefore is old with the tasks of d, and without what d has not.
+func (d *Definition) tasksBefore(old *Definition) *Definition {
+	mid := NewDefinition()
+	for field, value := range d.Fields {
+		was, there := old.Fields[field]
+		switch {
+		case strings.HasPrefix(field, "task:"):
+			mid.Fields[field] = value
+		case there:
+			mid.Fields[field] = was
+		}
+	}
+	for id := range d.Rules {
+		if was, there := old.Rules[id]; there {
+			mid.Rules[id] = was
+		}
+	}
+	return mid
+}

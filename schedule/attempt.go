@@ -1,0 +1,161 @@
+package schedule
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"runtime/debug"
+	"time"
+
+	"github.com/runnel-go/runnel/internal/help"
+	"github.com/runnel-go/runnel/internal/outage"
+	ischedule "github.com/runnel-go/runnel/internal/schedule"
+	"github.com/runnel-go/runnel/internal/verdict"
+)
+
+// attempt calls the function of a run and judges its error. The channel is closed when the function has returned, which may be
+// later.
+func (c *crew) attempt(ctx context.Context, r *run) (*ischedule.End, <-chan struct{}) {
+	task, fn, err := c.s.taskOf(ctx, r)
+	if fn == nil {
+		c.tellNoHandler(r, err)
+		return &ischedule.End{Run: &r.Run, Result: ischedule.Interrupted, Wait: handBack}, closed
+	}
+	limit := cmp.Or(time.Duration(task.Timeout), c.s.opts.Timeout)
+	if limit > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeoutCause(ctx, limit, ErrTimeout)
+		defer cancel()
+	}
+	err, returned := c.call(ctx, fn, r)
+	return c.judge(r, task, err, context.Cause(ctx)), returned
+}
+
+var closed = func() chan struct{} { c := make(chan struct{}); close(c); return c }()
+
+// judge says what follows from the error of a function whose context has ended for a cause.
+func (c *crew) judge(r *run, task *taskOf, err, cause error) *ischedule.End {
+	e, v := &ischedule.End{Run: &r.Run}, verdict.Of(err)
+	switch {
+	case err == nil:
+		e.Result = ischedule.Success
+		return e
+	case errors.Is(cause, ErrVoid) || errors.Is(cause, ErrInterrupted):
+		e.Result = ischedule.Interrupted
+		return e
+	case errors.As(err, new(*skip)) || v.Kind == verdict.Drop:
+		e.Result, e.Error = ischedule.Skipped, errorText(err)
+		return e
+	case errors.Is(cause, ErrTimeout):
+		e.Result, e.Error, e.Wait = ischedule.Timeout, errorText(ErrTimeout), task.wait(r)
+	default:
+		e.Result, e.Error, e.Wait = ischedule.Failed, errorText(err), task.wait(r)
+	}
+	switch v.Kind {
+	case verdict.Retry:
+		e.Wait = v.After
+	case verdict.Dead:
+		e.Wait = -1
+	}
+	c.logger().Warn("run failed", "job", r.job(), "task", r.task(), "time", r.at(), "attempt", r.Attempt, "err", e.Error)
+	return e
+}
+
+// handBack is how long a run waits that this worker has no function for.
+const handBack = 5 * time.Second
+
+// errorText is what is kept of an error.
+func errorText(err error) string {
+	const most = 2000
+	text := err.Error()
+	return text[:min(len(text), most)]
+}
+
+// call calls a function; its panic is an error. It returns soon once the context has ended, even if the function does not; the channel is
+// closed when that has.
+func (c *crew) call(ctx context.Context, fn Func, r *run) (err error, returned <-chan struct{}) {
+	result, done := make(chan error, 1), make(chan struct{})
+	go func() {
+		defer close(done)
+		var err error
+		defer func() { result <- err }()
+		defer func() {
+			if p := recover(); p != nil {
+				err = fmt.Errorf("panic: %v", p)
+				c.logger().Error("function panicked", "job", r.job(), "task", r.task(), "time", r.at(), "err", err, "stack", string(debug.Stack()))
+			}
+		}()
+		err = fn(ctx, r.public())
+	}()
+	select {
+	case err := <-result:
+		return err, done
+	case <-ctx.Done():
+	}
+	select {
+	case err := <-result:
+		return err, done
+	case <-time.After(stuckAfter):
+		c.logger().Error("function is stuck", "job", r.job(), "task", r.task(), "time", r.at(), "after", stuckAfter, "help", help.FunctionStuck)
+		return fmt.Errorf("the function did not return: %w", context.Cause(ctx)), done
+	}
+}
+
+func (c *crew) logger() *slog.Logger {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.log
+}
+
+// tellNoHandler logs, once a minute, that this worker has no function for a task.
+func (c *crew) tellNoHandler(r *run, err error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if time.Since(c.handed[r.Task]) < time.Minute {
+		return
+	}
+	c.handed[r.Task] = time.Now()
+	c.log.Warn("run handed back", "job", r.job(), "task", r.task(), "time", r.at(), "err", err)
+}
+
+// An ending is the end of a run on its way.
+type ending struct {
+	ischedule.End
+	partition int
+	err       error
+}
+
+// finish stores the end of a run, again until its outcome is known: repeated, it does no harm.
+func (c *crew) finish(e *ending) {
+	c.mu.Lock()
+	calls := c.calls
+	c.mu.Unlock()
+	var retry *outage.Outage
+	for calls.Err() == nil {
+		e.err = nil
+		if c.ends.Do(calls, e); e.err == nil {
+			break
+		}
+		if retry == nil {
+			retry = outage.New(c.logger(), "ends of runs", nil)
+		}
+		retry.Wait(calls, e.err)
+	}
+	if retry != nil && e.err == nil {
+		retry.Recovered()
+	}
+}
+
+// send stores the ends of one round trip.
+func (c *crew) send(ctx context.Context, all []*ending) {
+	by := map[int][]*ischedule.End{}
+	for _, e := range all {
+		by[e.partition] = append(by[e.partition], &e.End)
+	}
+	errs := c.s.calls.Finishes(ctx, by)
+	for _, e := range all {
+		e.err = errs[e.partition]
+	}
+}

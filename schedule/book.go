@@ -1,0 +1,82 @@
+package schedule
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/runnel-go/runnel"
+	"github.com/runnel-go/runnel/internal/jobs"
+	"github.com/runnel-go/runnel/internal/retryqueue"
+)
+
+// A book is what this worker knows of the stored jobs. A run says by which operation its task was defined: one that the book has not
+// heard of yet has it read again.
+type book struct {
+	mu    sync.Mutex
+	tasks map[string]*taskOf
+}
+
+// A taskOf is a task as this worker runs it.
+type taskOf struct {
+	jobs.Task
+	rev   int64
+	retry *retryqueue.Retry // nil: one attempt
+}
+
+// wait is how long a run waits behind an attempt that failed.
+func (t *taskOf) wait(r *run) time.Duration {
+	if t.retry == nil {
+		return -1
+	}
+	return t.retry.Wait(int(r.Failed) + 1)
+}
+
+// taskOf returns the task of a run and the function that does it; without one the error says why.
+func (s *Scheduler) taskOf(ctx context.Context, r *run) (*taskOf, Func, error) {
+	s.book.mu.Lock()
+	defer s.book.mu.Unlock()
+	task := s.book.tasks[r.Task]
+	if task == nil || task.rev < r.Rev {
+		if err := s.read(ctx); err != nil {
+			return nil, nil, err
+		}
+		if task = s.book.tasks[r.Task]; task == nil {
+			return nil, nil, fmt.Errorf("task %s is defined no more", r.Task)
+		}
+	}
+	if task.Handler == "" {
+		return nil, nil, fmt.Errorf("task %s is a command, and this worker runs none", r.Task)
+	}
+	fn := s.handlers[task.Handler]
+	if fn == nil {
+		return nil, nil, fmt.Errorf("this worker has no function %q", task.Handler)
+	}
+	return task, fn, nil
+}
+
+// read reads the jobs anew.
+func (s *Scheduler) read(ctx context.Context) error {
+	all, err := s.calls.Ledger().Jobs(ctx)
+	if err != nil {
+		return err
+	}
+	tasks := map[string]*taskOf{}
+	for name, j := range all {
+		for _, t := range j.Def.Tasks {
+			one := &taskOf{Task: t, rev: j.Rev}
+			if r := t.Retry; r != nil {
+				one.retry, err = s.inherited.Retry(&runnel.Retry{
+					Max: r.Max, MinBackoff: time.Duration(r.MinBackoff), MaxBackoff: time.Duration(r.MaxBackoff), Factor: r.Factor, Jitter: r.Jitter,
+				}, 1)
+				if err != nil {
+					return fmt.Errorf("job %s: task %s: %w", name, t.Name, err)
+				}
+			}
+			tasks[jobs.Source{Job: name, Name: t.Name}.String()] = one
+		}
+	}
+	s.book.tasks = tasks
+	return nil
+}

@@ -1,0 +1,177 @@
+package schedule
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/runnel-go/runnel/internal/jobs"
+	ischedule "github.com/runnel-go/runnel/internal/schedule"
+)
+
+// A list is the logical times, in ms, that something goes through beside its trigger.
+type list []int64
+
+// aheadAgain is when what catches up looks again, while as many runs wait as may.
+const aheadAgain = 250 * time.Millisecond
+
+// fire does what is due in the heap.
+func (o *owner) fire() error {
+	for more := true; more; {
+		due, now, next, err := o.s.calls.Due(o.ctx, o.partition, ischedule.PerCall)
+		if err != nil {
+			return err
+		}
+		var fires []*ischedule.Fire
+		op, room := int64(0), ischedule.PerCall
+		for _, d := range due {
+			if n := ischedule.OpOf(d.ID); n > 0 {
+				if op == 0 || n < op {
+					op = n
+				}
+				continue
+			}
+			f, err := o.plan(d, now, &room)
+			if err != nil {
+				o.log.Error("trigger does not go on", "trigger", d.ID, "err", err)
+				f = &ischedule.Fire{Due: d, To: d.Position, Next: now.Add(time.Minute)}
+			}
+			fires = append(fires, f)
+		}
+		if len(fires) > 0 {
+			if err := o.s.calls.Fire(o.ctx, o.partition, o.fence, fires...); err != nil {
+				return err
+			}
+			o.tell(fires)
+		}
+		if op > 0 {
+			if err := o.operate(op); err != nil {
+				return err
+			}
+		}
+		more = next == 0 && !o.over(nil)
+	}
+	return nil
+}
+
+// tell logs times that were missed.
+func (o *owner) tell(fires []*ischedule.Fire) {
+	for _, f := range fires {
+		if f.Done && (f.CatchUp != nil || f.Omitted > 0) {
+			o.log.Info("times were missed", "trigger", f.ID, "omitted", f.Omitted)
+		}
+		if f.Over {
+			delete(o.lists, f.ID)
+		}
+	}
+}
+
+// plan says how something that is due goes on. room is how many times may fire in the same call.
+func (o *owner) plan(d ischedule.Due, now time.Time, room *int) (*ischedule.Fire, error) {
+	if d.Rule == "" {
+		return &ischedule.Fire{Due: d, Over: true}, nil
+	}
+	rule, err := ischedule.ParseRule(d.Rule)
+	if err != nil {
+		return nil, err
+	}
+	position, err := strconv.ParseInt(d.Position, 10, 64)
+	if err != nil {
+		return nil, fmt.Errorf("position: %w", err)
+	}
+	times, err := jobs.TimesOf(&rule.Trigger)
+	if err != nil {
+		return nil, err
+	}
+	f := &ischedule.Fire{Due: d, Source: ischedule.SourceOf(d.ID), To: d.Position}
+	switch rule.Kind {
+	case ischedule.RuleTrigger:
+		return f, o.planTrigger(f, rule, times, time.UnixMilli(position).UTC(), now, room)
+	case ischedule.RulePause:
+		return o.planPause(f, rule, now)
+	}
+	return f, o.planList(f, rule, times, int(position), now, room)
+}
+
+// planTrigger plans the times of a trigger that are due.
+func (o *owner) planTrigger(f *ischedule.Fire, rule *ischedule.Rule, times *jobs.Times, last, now time.Time, room *int) error {
+	p := times.Plan(last, now)
+	f.Omitted = p.Omitted
+	switch {
+	case p.Missed:
+		catchUp := &ischedule.Rule{
+			Kind: ischedule.RuleCatchUp, Rev: rule.Rev, Trigger: rule.Trigger, From: last.UnixMilli(), Now: now.UnixMilli(), Class: ischedule.Backfill,
+		}
+		f.CatchUp = &ischedule.Due{ID: f.ID + "#" + strconv.FormatInt(p.Newest.UnixMilli(), 10), Rule: catchUp.String(), Position: "0"}
+	case len(p.Times) > *room:
+		f.Next = now // behind others
+		f.Omitted = 0
+		return nil
+	default:
+		for _, at := range p.Times {
+			f.Times = append(f.Times, at.UnixMilli())
+		}
+		f.Class = ischedule.Normal
+		*room -= len(f.Times)
+	}
+	if !p.Newest.IsZero() {
+		last = p.Newest
+		f.To = strconv.FormatInt(last.UnixMilli(), 10)
+	}
+	if next := times.Next(last); !next.IsZero() {
+		f.Next = times.FiresAt(next)
+	}
+	return nil
+}
+
+// planList plans the next times of what goes through a list.
+func (o *owner) planList(f *ischedule.Fire, rule *ischedule.Rule, times *jobs.Times, position int, now time.Time, room *int) error {
+	all := o.lists[f.ID]
+	if all == nil {
+		all = listOf(rule, times)
+		o.lists[f.ID] = all
+	}
+	waiting, err := o.s.calls.Waiting(o.ctx, o.s.partitions())
+	if err != nil {
+		return err
+	}
+	n := min(len(*all)-position, *room, o.s.ahead()-int(waiting))
+	if n <= 0 && position < len(*all) {
+		f.Next = now.Add(aheadAgain)
+		return nil
+	}
+	*room -= n
+	f.Times, f.Class = (*all)[position:position+n], rule.Class
+	f.To, f.Next, f.Over = strconv.Itoa(position+n), now, position+n == len(*all)
+	return nil
+}
+
+// listOf returns the times that a rule goes through.
+func listOf(rule *ischedule.Rule, times *jobs.Times) *list {
+	var all list
+	if rule.Kind == ischedule.RuleCatchUp {
+		for _, at := range times.Plan(time.UnixMilli(rule.From).UTC(), time.UnixMilli(rule.Now).UTC()).Times {
+			all = append(all, at.UnixMilli())
+		}
+		return &all
+	}
+	for at := times.Next(time.UnixMilli(rule.From - 1).UTC()); !at.IsZero() && at.UnixMilli() < rule.To; at = times.Next(at) {
+		all = append(all, at.UnixMilli())
+	}
+	if rule.Trigger.CatchUp == jobs.CatchUpLatest {
+		slices.Reverse(all)
+	}
+	return &all
+}
+
+func (o *owner) planPause(f *ischedule.Fire, rule *ischedule.Rule, now time.Time) (*ischedule.Fire, error) {
+	if until := time.UnixMilli(rule.Until); now.Before(until) {
+		f.Next = until
+		return f, nil
+	}
+	job := rule.Trigger.Name
+	_, err := o.s.calls.Ledger().Submit(o.ctx, &ischedule.Op{ID: fmt.Sprintf("end of pause %d", rule.Rev), Kind: ischedule.OpResume, Job: job, Rev: rule.Rev, Why: "its time was over", At: now.UnixMilli()})
+	f.Over = true
+	return f, err
+}

@@ -1,0 +1,176 @@
+package schedule
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"time"
+
+	"github.com/runnel-go/runnel"
+	"github.com/runnel-go/runnel/internal/outage"
+	ischedule "github.com/runnel-go/runnel/internal/schedule"
+	"github.com/runnel-go/runnel/internal/store"
+	"github.com/runnel-go/runnel/internal/worker"
+)
+
+// factsPerBatch is how many facts share their round trips.
+const factsPerBatch = 256
+
+// An owner works for one partition and one ownership. Its loop fires what is due, takes runs for the crew, and sleeps until there may be
+// more: the take that found nothing has stored until when, and scripts wake it for what is earlier.
+type owner struct {
+	s         *Scheduler
+	own       *worker.Ownership
+	ctx       context.Context
+	log       *slog.Logger
+	partition int
+	fence     string
+	again     chan struct{} // asks for a look; one token
+
+	lists map[string]*list // of what catches up, by ID in the heap
+	first int              // priority of the first run that could not be taken, for the crew; negative: none
+}
+
+func newOwner(ctx context.Context, s *Scheduler, own *worker.Ownership) *owner {
+	n, _ := own.At()
+	return &owner{
+		s: s, own: own, ctx: ctx, log: own.Log(), partition: n, fence: own.Fence(), again: make(chan struct{}, 1),
+		lists: map[string]*list{}, first: -1,
+	}
+}
+
+// wake asks for a look. It never blocks.
+func (o *owner) wake() {
+	select {
+	case o.again <- struct{}{}:
+	default:
+	}
+}
+
+// apply applies the facts of a batch, again until that succeeds. Its error is that of the end of the ownership.
+func (o *owner) apply(batch []*runnel.Event) error {
+	var facts []ischedule.Fact
+	for _, e := range batch {
+		f, ok, err := ischedule.FactOf(o.partition, e.ID, e.Fields())
+		if err != nil {
+			o.log.Error("fact is not readable", "event", e.ID, "err", err)
+		} else if ok {
+			facts = append(facts, f)
+		}
+	}
+	if len(facts) == 0 {
+		return nil
+	}
+	tokens := ischedule.Tokens(facts, o.s.partition)
+	retry := outage.New(o.log, "facts", nil)
+	for {
+		_, err := o.s.calls.Apply(o.ctx, tokens)
+		if err == nil {
+			retry.Recovered()
+			return nil
+		}
+		if o.ctx.Err() != nil {
+			return o.ctx.Err()
+		}
+		retry.Wait(o.ctx, err)
+	}
+}
+
+// run works until the ownership ends.
+func (o *owner) run() {
+	defer o.s.crew.forget(o)
+	o.s.crew.lives(o.own.Expiry())
+	if o.partition == 0 { // after FLUSHALL it is taken over anew
+		registered := make(chan struct{})
+		defer func() { <-registered }()
+		go func() {
+			defer close(registered)
+			o.s.register(o.ctx)
+		}()
+	}
+	retry := outage.New(o.log, "schedule", nil)
+	for unknown := true; ; {
+		changed := o.own.Changed()
+		next, err := o.look(unknown)
+		switch {
+		case err == nil:
+			retry.Recovered()
+			unknown = false
+		case o.over(err):
+			return
+		default:
+			retry.Wait(o.ctx, err)
+			continue
+		}
+		if !o.sleep(next, changed) {
+			return
+		}
+	}
+}
+
+// over reports whether an error, or the end of the ownership, means that the owner does nothing more.
+func (o *owner) over(err error) bool {
+	if errors.Is(err, store.ErrFenced) {
+		o.own.Lost(err)
+		return true
+	}
+	select {
+	case <-o.own.Ending():
+		return true
+	default:
+		return o.ctx.Err() != nil
+	}
+}
+
+// sleep waits until there may be something to do, at most for next. It reports whether the ownership lives.
+func (o *owner) sleep(next time.Duration, changed <-chan struct{}) bool {
+	timer := time.NewTimer(next)
+	defer timer.Stop()
+	select {
+	case <-o.own.Ending():
+		return false
+	case <-o.ctx.Done():
+		return false
+	case <-changed:
+	case <-o.again:
+	case <-timer.C:
+	}
+	return true
+}
+
+// look does what there is to do now, and returns how long until there is more.
+func (o *owner) look(unknown bool) (next time.Duration, err error) {
+	expiry := o.own.Expiry() // a failover may forget that the owner sleeps
+	if !o.own.Open("") {
+		return expiry, nil // until a rule changes
+	}
+	if err := o.fire(); err != nil {
+		return 0, err
+	}
+	for {
+		t := &ischedule.Take{Partition: o.partition, Fence: o.fence, Runner: o.s.crew.runner, Life: o.s.crew.life(), Sleep: true, Unknown: unknown}
+		end, open := o.own.Begin(gateRuns)
+		if open {
+			t.Most, t.MostBackfill = o.s.crew.reserve(o)
+			end()
+		}
+		err := o.s.calls.Take(o.ctx, t)
+		o.s.crew.begin(o, t, err)
+		if t.Recovered+t.Crashed > 0 {
+			o.log.Warn("runs lost their worker", "runs", t.Recovered, "crashed", t.Crashed)
+		}
+		switch {
+		case err != nil:
+			return 0, err
+		case len(t.Runs) > 0:
+			unknown = false
+			continue
+		case t.Next < 0:
+			return expiry, nil
+		}
+		return min(t.Next, expiry), nil
+	}
+}
+
+// gateRuns is the gate of starts: the target SCHEDULER/runs.
+const gateRuns = "runs"

@@ -1,0 +1,230 @@
+package schedule
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/runnel-go/runnel"
+	"github.com/runnel-go/runnel/internal/appview"
+	"github.com/runnel-go/runnel/internal/extension"
+	"github.com/runnel-go/runnel/internal/jobs"
+	"github.com/runnel-go/runnel/internal/outage"
+	ischedule "github.com/runnel-go/runnel/internal/schedule"
+	"github.com/runnel-go/runnel/internal/worker"
+)
+
+// Options configure a scheduler. A zero field inherits from runnel.Options.Stream or Processor where these have one of that name,
+// then from the environment, then takes the default.
+type Options struct {
+	// Partitions is over how many parts triggers and tasks are spread; it cannot change once the scheduler exists. Default 16.
+	Partitions int
+	// Concurrency is how many runs one worker has at once. RUNNEL_SCHEDULE_CONCURRENCY; default 8.
+	Concurrency int
+	// Ahead is how many runs of missed times and backfills may wait at a time. Default 1000.
+	Ahead int
+	// Timeout is that of tasks which have none. Default none.
+	Timeout time.Duration
+
+	Lease, Grace, JoinDelay time.Duration // as in runnel.ProcessorOptions; Grace is also what runs get at shutdown
+}
+
+const (
+	defaultConcurrency = 8
+	mostConcurrency    = 1024
+	defaultAhead       = 1000
+	// factsKept is the length of the log of a partition; facts are trimmed once they are applied.
+	factsKept = 4096
+)
+
+// A Scheduler is the jobs of an app. Its methods are safe for concurrent use, but for Job and Handle.
+type Scheduler struct {
+	name string
+	app  *runnel.App
+	opts Options
+	crew *crew
+
+	mu       sync.Mutex
+	begun    bool // no more jobs and handlers
+	jobs     map[string]*jobs.Job
+	handlers map[string]Func
+
+	resolving sync.Mutex // held by begin, before mu; what follows it sets
+	stream    *appview.Stream
+	calls     *ischedule.Scheduler
+	inherited *appview.Inherited
+
+	book book
+}
+
+// New adds a scheduler to an app. Its name is in one space with those of streams. A nil opts is all defaults. New does no I/O. It panics as
+// runnel.NewStream does, and if an option is out of range.
+func New(app *runnel.App, name string, opts *Options) *Scheduler {
+	var o Options
+	if opts != nil {
+		o = *opts
+	}
+	s := &Scheduler{name: name, app: app, opts: o, jobs: map[string]*jobs.Job{}, handlers: map[string]Func{}}
+	if o.Concurrency < 0 || o.Concurrency > mostConcurrency || o.Ahead < 0 || o.Timeout < 0 {
+		panic(s.where() + fmt.Sprintf("Concurrency %d of 1 to %d, Ahead %d, Timeout %v: out of range", o.Concurrency, mostConcurrency, o.Ahead, o.Timeout))
+	}
+	facts := runnel.NewStream(app, name, func(struct{ Fact string }) string { return "" }, &runnel.StreamOptions{
+		Partitions: cmp.Or(o.Partitions, 0), MaxLen: factsKept, Partitioner: runnel.XXHash,
+	})
+	extension.Declare(facts, ischedule.Kind, nil)
+	facts.Process(ischedule.Processor, s.process, &runnel.ProcessorOptions{
+		OnError: runnel.Halt, Lease: o.Lease, Grace: o.Grace, JoinDelay: o.JoinDelay, Timeout: -1,
+	})
+	s.crew = newCrew(s, cmp.Or(o.Concurrency, defaultConcurrency))
+	app.Task(name, s.crew.work, nil)
+	return s
+}
+
+func (s *Scheduler) where() string {
+	return "runnel: app " + s.app.Name() + ": scheduler " + s.name + ": "
+}
+
+// Name returns the name of the scheduler.
+func (s *Scheduler) Name() string { return s.name }
+
+// Job registers a job. Workers store it when they start, unless a later definition has replaced this very one: what was replaced comes back
+// by Apply only. Job panics where Check has an error, on a name that is taken, and after Run or the first call that needed
+// Redis.
+func (s *Scheduler) Job(name string, job Job) {
+	stored, err := job.stored(name)
+	if err == nil {
+		err = faults(jobs.Check(stored))
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch {
+	case s.begun:
+		err = errBegun
+	case s.jobs[name] != nil:
+		err = errors.New("there is a job of that name already")
+	}
+	if err != nil {
+		panic(s.where() + "Job " + name + ": " + err.Error())
+	}
+	s.jobs[name] = stored
+	for _, t := range job.Tasks {
+		if t.Do != nil {
+			s.handlers[handlerOf(name, t.Name)] = t.Do
+		}
+	}
+}
+
+// Handle binds a name to fn, for tasks that name it as their Handler. A worker without it leaves such runs to others. Handle panics on an
+// empty name or one that is taken, a nil fn, and after Run or the first call that needed Redis.
+func (s *Scheduler) Handle(name string, fn Func) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var err error
+	switch {
+	case s.begun:
+		err = errBegun
+	case name == "" || fn == nil:
+		err = errors.New("a handler has a name and a function")
+	case s.handlers[name] != nil:
+		err = errors.New("there is a handler of that name already")
+	}
+	if err != nil {
+		panic(s.where() + "Handle " + name + ": " + err.Error())
+	}
+	s.handlers[name] = fn
+}
+
+var errBegun = errors.New("jobs and handlers are registered before Run and before the first call that needs Redis")
+
+// begin resolves the settings, once. It does no I/O.
+func (s *Scheduler) begin() error {
+	s.resolving.Lock()
+	defer s.resolving.Unlock()
+	if s.calls != nil {
+		return nil
+	}
+	s.mu.Lock()
+	s.begun = true
+	s.mu.Unlock()
+	view := appview.Of(s.app)
+	streams, err := view.Streams()
+	if err != nil {
+		return err
+	}
+	client, err := view.Client()
+	if err != nil {
+		return err
+	}
+	if s.inherited, err = view.Inherited(); err != nil {
+		return err
+	}
+	for _, one := range streams {
+		if one.Name == s.name {
+			s.stream = one
+		}
+	}
+	s.calls = ischedule.New(client, s.name)
+	return nil
+}
+
+// ready is begin, and ensures the metadata before the first call.
+func (s *Scheduler) ready(ctx context.Context) error {
+	if err := s.begin(); err != nil {
+		return err
+	}
+	return s.stream.Ensure(ctx)
+}
+
+func (s *Scheduler) partitions() int { return s.stream.Meta.Partitions }
+
+// partition returns the partition of a source.
+func (s *Scheduler) partition(source string) int {
+	return s.stream.Partition(source, s.stream.Meta.Partitions)
+}
+
+// process is the owner of one partition for one ownership. The events are facts, and wakes.
+func (s *Scheduler) process(ctx context.Context, events *runnel.Events[struct{ Fact string }]) error {
+	if err := s.begin(); err != nil {
+		return err
+	}
+	o, done := newOwner(ctx, s, worker.OwnershipOf(ctx)), make(chan struct{})
+	go func() {
+		defer close(done)
+		o.run()
+	}()
+	for batch := range events.Take(factsPerBatch, 0).Raw() {
+		o.wake()
+		if err := o.apply(batch); err != nil {
+			return nil // the ownership ends
+		}
+	}
+	<-done
+	return nil
+}
+
+func (s *Scheduler) ahead() int { return cmp.Or(s.opts.Ahead, defaultAhead) }
+
+// log is for what belongs to no partition.
+func (s *Scheduler) log() *slog.Logger {
+	settings, err := appview.Of(s.app).Settings()
+	if err != nil || settings.Logger == nil {
+		return slog.New(slog.DiscardHandler)
+	}
+	return settings.Logger.With("app", s.app.Name(), "scheduler", s.name)
+}
+
+// retry calls do until it succeeds or ctx ends.
+func (s *Scheduler) retry(ctx context.Context, op string, do func() error) {
+	for o := outage.New(s.log(), op, nil); ctx.Err() == nil; {
+		err := do()
+		if err == nil {
+			o.Recovered()
+			return
+		}
+		o.Wait(ctx, err)
+	}
+}

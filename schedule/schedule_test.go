@@ -1,0 +1,38 @@
+package schedule_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/runnel-go/runnel/schedule"
+)
+
+// hourly is a trigger at each full hour.
+func hourly(start time.Time) schedule.Trigger {
+	return schedule.Trigger{Name: "hour", Every: time.Hour, Start: start}
+}
+
+func TestADiamondRunsOncePerTime(t *testing.T) {
+	inRig(t, nil, func(r *rig, s *schedule.Scheduler) {
+		s.Job("nightly", schedule.Job{
+			Triggers: []schedule.Trigger{{Name: "hour", Cron: "0 * * * *"}},
+			Tasks: []schedule.Task{
+				{Name: "a", After: []string{"trigger/hour"}, Do: r.does(nil)},
+				{Name: "b", After: []string{"task/a"}, Do: r.does(nil)},
+				{Name: "c", After: []string{"task/a"}, Do: r.does(nil)},
+				{Name: "d", After: []string{"task/b", "task/c"}, Do: r.does(nil)},
+			},
+		})
+	}, func(r *rig) {
+		r.start("w")
+		r.c.Sleep(2*time.Hour + time.Minute)
+		first, second := r.began.Truncate(time.Hour).Add(time.Hour), r.began.Truncate(time.Hour).Add(2*time.Hour)
+		var want []string
+		for _, at := range []time.Time{first, second} {
+			for _, task := range []string{"a", "b", "c", "d"} {
+				want = append(want, task+"@"+at.UTC().Format("15:04"))
+			}
+		}
+		r.want("runs of two hours", want...)
+	})
+}
