@@ -80,10 +80,7 @@ func (c *crew) reserve(o *owner) (most, backfill int) {
 		return 0, 0
 	}
 	most = min(c.free, ischedule.PerCall)
-	backfill = most
-	if c.whole > backfillReserve {
-		backfill = max(0, min(most, c.free-backfillReserve))
-	}
+	backfill = c.forBackfill(most)
 	c.free -= most
 	return most, backfill
 }
@@ -114,27 +111,39 @@ func (c *crew) begin(o *owner, t *ischedule.Take, err error) {
 		c.wants = append(c.wants, o)
 	}
 	c.mu.Unlock()
-	c.release(t.Most-len(t.Runs), o)
+	c.release(t.Most - len(t.Runs))
 	for _, one := range all {
 		c.start(one)
 	}
 }
 
-// release gives places back, and wakes the owner whose first run has the best priority, of several the one that waits for longest; not
-// the one that gives them back.
-func (c *crew) release(places int, from *owner) {
+// release gives places back, and wakes the owner that has the best use for them: whose first run has the best priority, of several the
+// one that waits for longest.
+func (c *crew) release(places int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.free += places
 	var best *owner
 	for _, o := range c.wants {
-		if o != from && (best == nil || o.first < best.first) {
+		usable := c.free
+		if o.first >= ischedule.Backfill {
+			usable = c.forBackfill(c.free)
+		}
+		if usable > 0 && (best == nil || o.first < best.first) {
 			best = o
 		}
 	}
-	if best != nil && c.free > 0 {
+	if best != nil {
 		best.wake()
 	}
+}
+
+// forBackfill is how many of the free places the lowest priority may have.
+func (c *crew) forBackfill(places int) int {
+	if c.whole > backfillReserve {
+		return max(0, min(places, c.free-backfillReserve))
+	}
+	return places
 }
 
 // forget forgets an owner whose ownership ends.
@@ -240,7 +249,7 @@ func (c *crew) start(r *run) {
 		c.finish(&ending{End: *e, partition: r.partition})
 		c.drop(r)
 		<-returned // a function that is stuck keeps its place
-		c.release(1, nil)
+		c.release(1)
 	}()
 }
 

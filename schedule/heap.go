@@ -80,16 +80,16 @@ func (o *owner) plan(d ischedule.Due, now time.Time, room *int) (*ischedule.Fire
 	if err != nil {
 		return nil, fmt.Errorf("position: %w", err)
 	}
+	f := &ischedule.Fire{Due: d, Source: ischedule.SourceOf(d.ID), To: d.Position}
+	if rule.Kind == ischedule.RulePause {
+		return o.planPause(f, rule, now)
+	}
 	times, err := jobs.TimesOf(&rule.Trigger)
 	if err != nil {
 		return nil, err
 	}
-	f := &ischedule.Fire{Due: d, Source: ischedule.SourceOf(d.ID), To: d.Position}
-	switch rule.Kind {
-	case ischedule.RuleTrigger:
+	if rule.Kind == ischedule.RuleTrigger {
 		return f, o.planTrigger(f, rule, times, time.UnixMilli(position).UTC(), now, room)
-	case ischedule.RulePause:
-		return o.planPause(f, rule, now)
 	}
 	return f, o.planList(f, rule, times, int(position), now, room)
 }

@@ -167,7 +167,11 @@ func (x *operation) replace(old, j *ischedule.Job) (string, error) {
 		}
 	}
 	n := x.s.partitions()
-	done, err := x.s.calls.Redefine(x.ctx, x.Number, ischedule.Compile(before, n, x.s.partition, x.At), ischedule.Compile(after, n, x.s.partition, x.At))
+	now := ischedule.Compile(after, n, x.s.partition, x.At)
+	if before[x.Job] != nil && j != nil {
+		x.startEarlier(before[x.Job].Def, j, now)
+	}
+	done, err := x.s.calls.Redefine(x.ctx, x.Number, ischedule.Compile(before, n, x.s.partition, x.At), now)
 	if err != nil || !done {
 		return "", cmp.Or(err, error(errLater))
 	}
@@ -180,6 +184,21 @@ func (x *operation) replace(old, j *ischedule.Job) (string, error) {
 		what = "new"
 	}
 	return fmt.Sprintf("%s: %d triggers, %d tasks", what, len(j.Def.Triggers), len(j.Def.Tasks)), x.store(j)
+}
+
+// startEarlier has the times caught up that a trigger gained because its start moved back.
+func (x *operation) startEarlier(old *jobs.Job, j *ischedule.Job, now []*ischedule.Definition) {
+	for _, t := range j.Def.Triggers {
+		for _, was := range old.Triggers {
+			if was.Name != t.Name || was.Start.IsZero() || t.Start.IsZero() || !t.Start.Before(was.Start) {
+				continue
+			}
+			source := jobs.Source{Job: x.Job, Name: t.Name, Trigger: true}.String()
+			rule := &ischedule.Rule{Kind: ischedule.RuleBackfill, Rev: x.Number, Trigger: t, From: t.Start.UnixMilli(), To: was.Start.UnixMilli(), Class: ischedule.Backfill}
+			id := fmt.Sprintf("%s#op%d", source, x.Number)
+			now[x.s.partition(source)].Rules[id] = ischedule.Due{ID: id, Rule: rule.String(), Position: "0"}
+		}
+	}
 }
 
 // errLater is refused by what a later operation has changed.
