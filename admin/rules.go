@@ -183,6 +183,9 @@ func (c *Client) Wait(ctx context.Context, s Scope) error {
 	if err != nil {
 		return err
 	}
+	if part, err := c.ownPauses(ctx, client, RulePause, s); err != nil || part != nil {
+		return c.awaitPart(ctx, part, err)
+	}
 	runs, err := c.runs(ctx, client, s)
 	if err != nil {
 		return err
@@ -196,6 +199,26 @@ func (c *Client) Wait(ctx context.Context, s Scope) error {
 	})
 	if errors.Is(err, inspect.ErrNotHeld) {
 		return fmt.Errorf("%w any more: the rule ended, or was removed, before everything had stopped", err)
+	}
+	return err
+}
+
+// idlePoll is how often Wait asks a part that keeps its own pauses.
+const idlePoll = 100 * time.Millisecond
+
+// awaitPart waits until nothing of a part runs.
+func (c *core) awaitPart(ctx context.Context, part *extension.Target, err error) error {
+	for err == nil {
+		var n int
+		if n, err = part.Running(ctx); n == 0 {
+			break
+		}
+		c.tell(fmt.Sprintf("waiting for %d %ss", n, part.Noun), 0, 0)
+		select {
+		case <-time.After(idlePoll):
+		case <-ctx.Done():
+			err = ctx.Err()
+		}
 	}
 	return err
 }
@@ -237,6 +260,16 @@ func (c *Client) SetRule(ctx context.Context, kind RuleKind, s Scope, opts *Rule
 		return RuleChange{}, err
 	}
 	r := rules.Rule{Kind: string(kind), Scope: s.scope, Who: o.Who, Why: o.Why}
+	if part, err := c.ownPauses(ctx, client, kind, s); err != nil || part != nil {
+		if err == nil {
+			r.At = time.Now()
+			if o.For > 0 {
+				r.Until = r.At.Add(o.For)
+			}
+			_, err = part.Pause(ctx, extension.Pause{Who: o.Who, Why: o.Why, For: o.For})
+		}
+		return RuleChange{Rule: ruleOf(r)}, err
+	}
 	change, err := client.SetRule(ctx, r, o.For)
 	if err != nil {
 		return RuleChange{}, err
@@ -251,11 +284,38 @@ func (c *Client) RemoveRule(ctx context.Context, kind RuleKind, s Scope) (RuleCh
 	if err != nil {
 		return RuleChange{}, err
 	}
+	if part, err := c.ownPauses(ctx, client, kind, s); err != nil || part != nil {
+		if err == nil {
+			_, err = part.Resume(ctx, rules.Whoami())
+		}
+		return RuleChange{Rule: ruleOf(rules.Rule{Kind: string(kind), Scope: s.scope, At: time.Now()}), Was: true}, err
+	}
 	change, err := client.RemoveRule(ctx, string(kind), s.scope)
 	if err != nil {
 		return RuleChange{}, err
 	}
 	return RuleChange{ruleOf(rules.Rule{Kind: string(kind), Scope: s.scope, At: change.At}), change.Was, change.Generation}, nil
+}
+
+// ownPauses returns the part that a scope names if it keeps its own pauses, such as a job; nil for any other scope.
+func (c *core) ownPauses(ctx context.Context, client *store.Client, kind RuleKind, s Scope) (*extension.Target, error) {
+	if _, one := s.scope.PartitionNumber(); one || s.scope.ProcessorName() == "" {
+		return nil, nil
+	}
+	m, there, err := client.LoadMeta(ctx, s.scope.StreamName())
+	if err != nil || !there || !store.InternalKind(m.Kind) {
+		return nil, err
+	}
+	part, err := c.partOf(ctx, client, s, m)
+	switch {
+	case errors.As(err, new(*NotFoundError)) || errors.As(err, new(*extension.NotTargetError)):
+		return nil, nil // held back from its start, if anything
+	case err != nil || part == nil || part.Pause == nil:
+		return nil, err
+	case kind == RuleBlock:
+		return nil, fmt.Errorf("%s keeps its own pauses, and cannot be blocked: block stream:%s", s, s.scope.StreamName())
+	}
+	return part, nil
 }
 
 func (c *core) scoped(s Scope) (*store.Client, error) {

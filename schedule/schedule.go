@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"sync"
 	"time"
 
@@ -15,6 +16,7 @@ import (
 	"github.com/runnel-go/runnel/internal/jobs"
 	"github.com/runnel-go/runnel/internal/outage"
 	ischedule "github.com/runnel-go/runnel/internal/schedule"
+	"github.com/runnel-go/runnel/internal/schedulers"
 	"github.com/runnel-go/runnel/internal/worker"
 )
 
@@ -79,6 +81,9 @@ func New(app *runnel.App, name string, opts *Options) *Scheduler {
 	facts.Process(ischedule.Processor, s.process, &runnel.ProcessorOptions{
 		OnError: runnel.Halt, Lease: o.Lease, Grace: o.Grace, JoinDelay: o.JoinDelay, Timeout: -1,
 	})
+	if !slices.ContainsFunc(extension.Of(app), func(e *extension.Extension) bool { return e.Name == ischedule.Kind }) {
+		extension.Register(app, schedulers.New())
+	}
 	s.crew = newCrew(s, cmp.Or(o.Concurrency, defaultConcurrency))
 	app.Task(name, s.crew.work, nil)
 	return s

@@ -8,10 +8,12 @@ package main
 import (
 	"github.com/runnel-go/runnel/cli"
 	"github.com/runnel-go/runnel/internal/extension"
+	"github.com/runnel-go/runnel/internal/schedulers"
 	"github.com/runnel-go/runnel/internal/sets"
 )
 
 func main() {
 	extension.Known(sets.New(nil))
+	extension.Known(schedulers.New())
 	cli.Run(nil)
 }

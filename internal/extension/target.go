@@ -21,8 +21,20 @@ type Target struct {
 	Processor   string // of the stream Owner: its executors run the part, so that pause --wait asks them
 	Noun        string // what the part works on, as in "1 visit dropped"
 
+	// Pause and Resume, where the part keeps its own pauses, do what the commands of these names are asked for, and return what
+	// they did; Running returns how much of it runs. Nil: rules do.
+	Pause   func(ctx context.Context, p Pause) (did string, err error)
+	Resume  func(ctx context.Context, who string) (did string, err error)
+	Running func(ctx context.Context) (int, error)
+
 	Parked FailureStore // what waits for another attempt; nil: nothing does
 	Dead   FailureStore // what had its last attempt; nil: nothing is kept
+}
+
+// A Pause is who pauses a part, why, and for how long; 0: until it is resumed.
+type Pause struct {
+	Who, Why string
+	For      time.Duration
 }
 
 // A FailureStore is what failed at a target and lies in one state: parked or dead. Its methods may be called

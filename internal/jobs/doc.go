@@ -6,5 +6,6 @@
 //	check.go  Check: all faults of a job, each with its place
 //	graph.go  Graph: the tasks of all jobs; unknown sources, cycles, what hangs on a task
 //	file.go   ParseFile: jobs as people write them, and the lines of faults
+//	diff.go   Diff: what another definition changes
 //	times.go  Times: the logical times of a trigger, and what becomes of those that were missed
 package jobs

@@ -3,7 +3,12 @@ package schedule
 import (
 	"context"
 	"encoding/json"
+	"errors"
+	"strconv"
+	"strings"
 	"time"
+
+	"github.com/redis/go-redis/v9"
 )
 
 // A Cell is what is stored of a task at a logical time; cells.lua says what its fields are.
@@ -108,4 +113,85 @@ func (s *Scheduler) Prune(ctx context.Context, n int, p *Prune) (gone int64, mor
 	}
 	gone, more = r.number(), r.number() == 1
 	return gone, more, r.err
+}
+
+// A TriggerState is what is stored of a trigger.
+type TriggerState struct {
+	There    bool
+	Position int64     // the last logical time that fired, in ms, or the one before its first
+	Omitted  int64     // times that were left out
+	At       time.Time // when it goes on, zero: it does not, or it is paused
+}
+
+// Triggers returns the states of triggers of a partition.
+func (s *Scheduler) Triggers(ctx context.Context, n int, ids ...string) ([]TriggerState, error) {
+	rules, heap := s.key("srule", n), s.key("sheap", n)
+	pipe := s.client.Retrying.Pipeline()
+	fields, scores := make([]*redis.SliceCmd, len(ids)), make([]*redis.FloatCmd, len(ids))
+	for i, id := range ids {
+		fields[i], scores[i] = pipe.HMGet(ctx, rules, "@"+id, "-"+id), pipe.ZScore(ctx, heap, id)
+	}
+	if _, err := pipe.Exec(ctx); err != nil && !errors.Is(err, redis.Nil) {
+		return nil, err
+	}
+	out := make([]TriggerState, len(ids))
+	for i := range ids {
+		position, there := fields[i].Val()[0].(string)
+		if !there {
+			continue
+		}
+		t := &out[i]
+		t.There = true
+		t.Position, _ = strconv.ParseInt(position, 10, 64)
+		omitted, _ := fields[i].Val()[1].(string)
+		t.Omitted, _ = strconv.ParseInt(omitted, 10, 64)
+		if scores[i].Err() == nil {
+			t.At = time.UnixMilli(int64(scores[i].Val())).UTC()
+		}
+	}
+	return out, nil
+}
+
+// A Load is how many runs a partition has.
+type Load struct {
+	Ready, Later, Running, Held int64
+}
+
+// Loads returns how many runs all partitions have.
+func (s *Scheduler) Loads(ctx context.Context, partitions int) (l Load, err error) {
+	pipe := s.client.Retrying.Pipeline()
+	var counts []*redis.IntCmd
+	kinds := []string{"sready", "slater", "srun", "swait"}
+	for n := range partitions {
+		for _, kind := range kinds {
+			counts = append(counts, pipe.ZCard(ctx, s.key(kind, n)))
+		}
+	}
+	if _, err := pipe.Exec(ctx); err != nil {
+		return l, err
+	}
+	for i, c := range counts {
+		*[]*int64{&l.Ready, &l.Later, &l.Running, &l.Held}[i%len(kinds)] += c.Val()
+	}
+	return l, nil
+}
+
+// Running returns how many runs of a job run, in all partitions.
+func (s *Scheduler) Running(ctx context.Context, partitions int, job string) (n int, err error) {
+	pipe := s.client.Retrying.Pipeline()
+	lists := make([]*redis.StringSliceCmd, partitions)
+	for n := range partitions {
+		lists[n] = pipe.ZRange(ctx, s.key("srun", n), 0, -1)
+	}
+	if _, err := pipe.Exec(ctx); err != nil {
+		return 0, err
+	}
+	for _, l := range lists {
+		for _, cell := range l.Val() {
+			if strings.HasPrefix(cell, job+"/") {
+				n++
+			}
+		}
+	}
+	return n, nil
 }

@@ -33,7 +33,7 @@ var floors = [][]string{
 	{""},
 	{"python"},
 	{"internal/records"},
-	{"internal/sets"},
+	{"internal/schedulers", "internal/sets"},
 	{"schedule", "stage"},
 	{"middleware", "runneltest", "internal/families", "internal/test/notes"},
 	{"metrics"},
