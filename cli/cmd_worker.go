@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/runnel-go/runnel/internal/entryid"
 	"github.com/runnel-go/runnel/internal/help"
@@ -16,7 +17,7 @@ import (
 )
 
 func workerCommand(p *program) *cobra.Command {
-	flags := append(httpFlags(), newFlag("processors", "", "run only these `NAMES`: PROCESSOR or STREAM/PROCESSOR, with commas between them"))
+	flags := append(httpFlags(), processorsFlag())
 	if p.app == nil {
 		worker := p.plain("worker PACKAGE", "build and run the worker of a package", flags, p.buildWorker)
 		worker.Example = "  runnel worker ./cmd/shop\n  runnel worker ./cmd/shop --processors orders/printer --log-format json\n  runnel worker ./cmd/shop --dev"
@@ -27,6 +28,10 @@ func workerCommand(p *program) *cobra.Command {
 		"PROG worker --dev",
 		"PROG worker --http :9090",
 		"PROG worker --processors printer,orders/billing --log-format json")
+}
+
+func processorsFlag() *pflag.Flag {
+	return newFlag("processors", "", "run only these `NAMES`: PROCESSOR or STREAM/PROCESSOR, with commas between them")
 }
 
 func runWorker(ctx context.Context, s *session, c *call) error {

@@ -26,6 +26,9 @@ func extensionCommands(p *program) (groups []*cobra.Command) {
 	for _, e := range p.extensions() {
 		var commands []*cobra.Command
 		for _, command := range e.Commands {
+			if command.Work != nil && e.Registered {
+				continue
+			}
 			commands = append(commands, extensionCommand(p, e, command))
 		}
 		if len(commands) > 0 {
@@ -45,13 +48,16 @@ func extensionCommand(p *program, e extension.Entry, command extension.Command) 
 	if command.Changes {
 		flags = append(flags, yesFlag(), newFlag(flagWhy, "", "`REASON`, which audit ls shows"))
 	}
+	if command.Work != nil {
+		return p.command(command.Call, command.Usage, append(append(flags, httpFlags()...), processorsFlag()), extensionWorker(command), command.Examples...)
+	}
 	run := connected(func(ctx context.Context, s *session, c *call) error {
 		there, err := e.There(ctx, s.client)
 		if err != nil {
 			return err
 		}
 		if !there {
-			return fmt.Errorf("app %s at %s has nothing of %s", s.app.Name(), s.client.Addr(), e.Name)
+			return fmt.Errorf("app %s at %s has nothing of %s%s", s.app.Name(), s.client.Addr(), e.Name, e.Absent)
 		}
 		err = command.Run(ctx, s.env(c))
 		if errors.As(err, new(*extension.UsageError)) {
@@ -60,6 +66,21 @@ func extensionCommand(p *program, e extension.Entry, command extension.Command) 
 		return err
 	})
 	return p.command(command.Call, command.Usage, flags, run, command.Examples...)
+}
+
+// extensionWorker runs a worker for an app without code of its own.
+func extensionWorker(command extension.Command) runner {
+	return func(ctx context.Context, s *session, c *call) error {
+		says, err := command.Work(s.app, c)
+		if errors.As(err, new(*extension.UsageError)) {
+			return usagef(c, "%w", err)
+		}
+		if err != nil {
+			return err
+		}
+		printf(s.stderr, "%s: %s\n", s.name, says)
+		return runWorker(ctx, s, c)
+	}
 }
 
 // env is what a command of an extension runs with.

@@ -29,7 +29,11 @@ func (c *crew) attempt(ctx context.Context, r *run) (*ischedule.End, <-chan stru
 		ctx, cancel = context.WithTimeoutCause(ctx, limit, ErrTimeout)
 		defer cancel()
 	}
-	err, returned := c.call(ctx, fn, r)
+	patience := stuckAfter
+	if task.Handler == "" {
+		patience += killAfter
+	}
+	err, returned := c.call(ctx, fn, r, patience)
 	return c.judge(r, task, err, context.Cause(ctx)), returned
 }
 
@@ -75,19 +79,22 @@ func errorText(err error) string {
 
 // call calls a function; its panic is an error. It returns soon once the context has ended, even if the function does not; the channel is
 // closed when that has.
-func (c *crew) call(ctx context.Context, fn Func, r *run) (err error, returned <-chan struct{}) {
-	result, done := make(chan error, 1), make(chan struct{})
+func (c *crew) call(ctx context.Context, fn Func, r *run, patience time.Duration) (err error, returned <-chan struct{}) {
+	result, done, log := make(chan error, 1), make(chan struct{}), newRunLog(c.s, r)
 	go func() {
 		defer close(done)
 		var err error
-		defer func() { result <- err }()
+		defer func() {
+			log.close()
+			result <- err
+		}()
 		defer func() {
 			if p := recover(); p != nil {
 				err = fmt.Errorf("panic: %v", p)
 				c.logger().Error("function panicked", "job", r.job(), "task", r.task(), "time", r.at(), "err", err, "stack", string(debug.Stack()))
 			}
 		}()
-		err = fn(ctx, r.public())
+		err = fn(ctx, r.public(log))
 	}()
 	select {
 	case err := <-result:
@@ -97,8 +104,8 @@ func (c *crew) call(ctx context.Context, fn Func, r *run) (err error, returned <
 	select {
 	case err := <-result:
 		return err, done
-	case <-time.After(stuckAfter):
-		c.logger().Error("function is stuck", "job", r.job(), "task", r.task(), "time", r.at(), "after", stuckAfter, "help", help.FunctionStuck)
+	case <-time.After(patience):
+		c.logger().Error("function is stuck", "job", r.job(), "task", r.task(), "time", r.at(), "after", patience, "help", help.FunctionStuck)
 		return fmt.Errorf("the function did not return: %w", context.Cause(ctx)), done
 	}
 }

@@ -47,7 +47,10 @@ func (s *Scheduler) taskOf(ctx context.Context, r *run) (*taskOf, Func, error) {
 		}
 	}
 	if task.Handler == "" {
-		return nil, nil, fmt.Errorf("task %s is a command, and this worker runs none", r.Task)
+		if s.opts.Exec == nil {
+			return nil, nil, fmt.Errorf("task %s is a command, and this worker runs none", r.Task)
+		}
+		return task, s.command(task), nil
 	}
 	fn := s.handlers[task.Handler]
 	if fn == nil {

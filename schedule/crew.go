@@ -262,6 +262,6 @@ func (r *run) job() string   { return r.source().Job }
 func (r *run) task() string  { return r.source().Name }
 func (r *run) at() time.Time { return time.UnixMilli(r.Time).UTC() }
 
-func (r *run) public() *Run {
-	return &Run{Job: r.job(), Task: r.task(), Time: r.at(), Generation: int(r.Generation), Attempt: int(r.Attempt)}
+func (r *run) public(log *runLog) *Run {
+	return &Run{Job: r.job(), Task: r.task(), Time: r.at(), Generation: int(r.Generation), Attempt: int(r.Attempt), log: log}
 }

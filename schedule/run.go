@@ -19,6 +19,8 @@ type Run struct {
 	// Generation is how often the task has been fired at this time, Attempt counts within it. Together they grow: a fencing
 	// token for other systems.
 	Generation, Attempt int
+
+	log *runLog // nil: of no worker
 }
 
 // String returns JOB/TASK and the time.

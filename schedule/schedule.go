@@ -32,6 +32,9 @@ type Options struct {
 	// Timeout is that of tasks which have none. Default none.
 	Timeout time.Duration
 
+	// Exec allows the tasks that are commands; nil: this worker leaves them to others.
+	Exec *ExecOptions
+
 	Lease, Grace, JoinDelay time.Duration // as in runnel.ProcessorOptions; Grace is also what runs get at shutdown
 }
 
@@ -87,6 +90,22 @@ func New(app *runnel.App, name string, opts *Options) *Scheduler {
 	s.crew = newCrew(s, cmp.Or(o.Concurrency, defaultConcurrency))
 	app.Task(name, s.crew.work, nil)
 	return s
+}
+
+func init() {
+	schedulers.Declare = func(app any, name string, concurrency int, exec bool) (err error) {
+		defer func() {
+			if v := recover(); v != nil {
+				err = fmt.Errorf("%v", v)
+			}
+		}()
+		opts := &Options{Concurrency: concurrency}
+		if exec {
+			opts.Exec = &ExecOptions{}
+		}
+		New(app.(*runnel.App), name, opts)
+		return nil
+	}
 }
 
 func (s *Scheduler) where() string {

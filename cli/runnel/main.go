@@ -10,6 +10,7 @@ import (
 	"github.com/runnel-go/runnel/internal/extension"
 	"github.com/runnel-go/runnel/internal/schedulers"
 	"github.com/runnel-go/runnel/internal/sets"
+	_ "github.com/runnel-go/runnel/schedule" // schedule worker
 )
 
 func main() {

@@ -17,6 +17,9 @@ type Command struct {
 	// Run does it, once the server has answered. Its error ends the program: a UsageError with code 2, any other
 	// with 1.
 	Run func(ctx context.Context, env *Env) error
+	// Work, instead of Run, adds to a *runnel.App without code of its own what a worker of it is to run; then one runs, as by
+	// the command worker. It returns what the worker prints first. Apps that have registered the extension do not have the command.
+	Work func(app any, flags Flags) (says string, err error)
 }
 
 // A Flag is a flag of a command.

@@ -31,6 +31,7 @@ type Extension struct {
 	// Present reports whether Redis has anything of it. It decides about the surfaces of an extension that is
 	// known and not registered.
 	Present  func(ctx context.Context, c *store.Client) (bool, error)
+	Absent   string // what to do where there is nothing of it, for errors
 	Commands []Command
 	// Targets returns the parts of an owner, or of all owners for "", that pause, parked and dead act on beside
 	// the processors of the core. It returns none for an owner that is not the extension's.

@@ -75,6 +75,7 @@ var Kinds = []Kind{
 
 	{Extension: "schedule", Name: "sjobs", Per: PerPartition, What: "jobs", Count: "HLEN", Probe: "HLEN", Large: true, Roles: Everyone &^ Produce},
 	{Extension: "schedule", Name: "sops", Per: PerPartition, What: "operations", Count: "-", Probe: "HLEN", Large: true, Roles: Everyone &^ Produce},
+	{Extension: "schedule", Name: "slog", Per: PerPartition, ID: true, Probe: "XLEN", Large: true, Roles: Everyone &^ Produce},
 	{Extension: "schedule", Name: "sdef", Per: PerPartition, What: "job definitions", Count: "-", Probe: "HLEN", Large: true, Roles: Everyone &^ Produce},
 	{Extension: "schedule", Name: "scell", Per: PerPartition, What: "runs", Count: "HLEN", Probe: "HLEN", Large: true, Roles: Everyone &^ Produce},
 	{Extension: "schedule", Name: "sgrid", Per: PerPartition, What: "runs", Count: "-", Probe: "ZCARD", Large: true, Roles: Everyone &^ Produce},

@@ -38,6 +38,7 @@ var (
 	submitScript = script("submit")
 	settleScript = script("settle")
 	jobScript    = script("job")
+	logScript    = script("log")
 )
 
 // script returns a script behind what all share.

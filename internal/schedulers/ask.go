@@ -335,6 +335,22 @@ func commands() []extension.Command {
 				extension.Flag{Name: "latest", Usage: "the newest first", Default: false}),
 			Examples: []string{"PROG schedule backfill nightly --from 2026-01-01 --yes"},
 		},
+		{
+			Call: "worker", Usage: "run the jobs of an app that has no code: their tasks are commands", Work: work,
+			Flags: []extension.Flag{
+				{Name: flagScheduler, Usage: "`NAME` of the scheduler", Default: defaultName},
+				{Name: "allow-exec", Usage: "run commands: who may store jobs can run any command as this user", Default: false},
+				{Name: "concurrency", Usage: "at most `N` runs at once", Default: 8},
+			},
+			Examples: []string{"PROG schedule worker --allow-exec"},
+		},
+		{
+			Call: "logs JOB/TASK TIME", Usage: "print what a run has written", Run: runLogs,
+			Flags: []extension.Flag{
+				scheduler, {Name: "follow", Usage: "go on until the run has ended", Default: false}, {Name: "attempt", Usage: "only of this `ATTEMPT`, as in 1.2", Default: ""},
+			},
+			Examples: []string{"PROG schedule logs nightly/report last --follow"},
+		},
 		{Call: "ops [ID]", Usage: "list what was asked for, and what became of it", Run: runOps, Flags: []extension.Flag{scheduler, n("operations", 20)}, Examples: []string{"PROG schedule ops"}},
 	}
 }

@@ -24,6 +24,9 @@ import (
 	"github.com/runnel-go/runnel/internal/store"
 )
 
+// Declare adds a scheduler to a *runnel.App without code; package schedule sets it. With exec its workers run commands.
+var Declare func(app any, name string, concurrency int, exec bool) error
+
 // New returns the extension.
 func New() *extension.Extension {
 	return &extension.Extension{
@@ -32,6 +35,7 @@ func New() *extension.Extension {
 			all, err := load(ctx, c, "")
 			return len(all) > 0, err
 		},
+		Absent:   ": start a worker that has it, such as `schedule worker`",
 		Commands: commands(), Targets: targets,
 	}
 }

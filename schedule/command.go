@@ -1,0 +1,125 @@
+package schedule
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/runnel-go/runnel"
+)
+
+// ExecOptions allow a worker to run tasks that are commands. Who may store jobs may then run any command as the worker's user.
+type ExecOptions struct {
+	Dir string   // where commands run; default the worker's
+	Env []string // "NAME=value", added to the worker's
+}
+
+const (
+	// killAfter is how long a command has from SIGTERM on, which its process group gets when the context of its run ends, until SIGKILL.
+	killAfter = 10 * time.Second
+	// killAtStop is the same when the worker stops: its grace period is over then.
+	killAtStop = 500 * time.Millisecond
+
+	exitRetry = 75 // EX_TEMPFAIL of sysexits.h
+	exitSkip  = 99
+	// retryAfter is when the next attempt follows behind exitRetry.
+	retryAfter = 10 * time.Second
+)
+
+// command returns the function of a task that is a command.
+func (s *Scheduler) command(task *taskOf) Func {
+	return func(ctx context.Context, r *Run) error {
+		args := task.Exec
+		if task.Shell != "" {
+			args = []string{"/bin/sh", "-c", task.Shell}
+		} else {
+			fill := placeholders(r)
+			args = append([]string(nil), args...)
+			for i := range args {
+				args[i] = fill.Replace(args[i])
+			}
+		}
+		cmd := exec.Command(args[0], args[1:]...)
+		cmd.Dir, cmd.Env = s.opts.Exec.Dir, append(append(os.Environ(), s.opts.Exec.Env...), environment(r)...)
+		stdout, stderr := r.log.from("stdout"), r.log.from("stderr")
+		cmd.Stdout, cmd.Stderr = stdout, stderr
+		defer stdout.flush()
+		defer stderr.flush()
+		ownGroup(cmd)
+		// What a command has started may keep its output open.
+		cmd.WaitDelay = killAfter
+		if err := cmd.Start(); err != nil {
+			return runnel.DeadLetter(err)
+		}
+		return result(wait(ctx, cmd))
+	}
+}
+
+// wait waits for a command. When ctx ends, its process group is ended.
+func wait(ctx context.Context, cmd *exec.Cmd) (err error) {
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		err = cmd.Wait()
+	}()
+	select {
+	case <-done:
+		return err
+	case <-ctx.Done():
+	}
+	patience := killAfter
+	if errors.Is(context.Cause(ctx), ErrInterrupted) {
+		patience = killAtStop
+	}
+	signalGroup(cmd, false)
+	select {
+	case <-done:
+	case <-time.After(patience):
+	}
+	signalGroup(cmd, true) // also what ignored the first one, behind the command
+	<-done
+	return context.Cause(ctx)
+}
+
+// result is what the end of a command says.
+func result(err error) error {
+	exit := (*exec.ExitError)(nil)
+	if !errors.As(err, &exit) {
+		return err
+	}
+	switch exit.ExitCode() {
+	case exitRetry:
+		return runnel.RetryAfter(err, retryAfter)
+	case exitSkip:
+		return Skip("exit status " + strconv.Itoa(exitSkip))
+	}
+	return err
+}
+
+// facts of a run, by the names of placeholders.
+func factsOf(r *Run) [][2]string {
+	return [][2]string{
+		{"job", r.Job}, {"task", r.Task}, {"time", r.Time.Format(time.RFC3339)}, {"date", r.Time.Format(time.DateOnly)},
+		{"unix", strconv.FormatInt(r.Time.Unix(), 10)}, {"generation", strconv.Itoa(r.Generation)}, {"attempt", strconv.Itoa(r.Attempt)},
+	}
+}
+
+func placeholders(r *Run) *strings.Replacer {
+	var pairs []string
+	for _, f := range factsOf(r) {
+		pairs = append(pairs, "{"+f[0]+"}", f[1])
+	}
+	return strings.NewReplacer(pairs...)
+}
+
+func environment(r *Run) (env []string) {
+	for _, f := range factsOf(r) {
+		env = append(env, fmt.Sprintf("RUNNEL_%s=%s", strings.ToUpper(f[0]), f[1]))
+	}
+	return env
+}
