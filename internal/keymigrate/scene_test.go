@@ -86,7 +86,7 @@ func sceneOfSet(ctx context.Context, pipe redis.Pipeliner) {
 	for _, kind := range keys.Kinds {
 		for _, part := range []string{"close", "price"} {
 			switch key := kind.Key(plain, "listings", part, "", 0); {
-			case kind.Extension == "":
+			case kind.Extension != "stage":
 			case kind.Count == "HLEN":
 				pipe.HSet(ctx, key, "42", "1 0 x", "43", "2 0 y")
 			case kind.Count == "ZCARD":

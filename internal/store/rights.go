@@ -137,6 +137,13 @@ func (c ACL) commands() []Right {
 	if _, is := c.extensions.Load("stage"); is {
 		rights = append(rights, c.setRights(p)...)
 	}
+	if _, is := c.extensions.Load("schedule"); is {
+		due := c.keys.Delayed("doctor", nowhere)
+		rights = append(rights,
+			Right{Roles: keys.Work, args: []any{"ZLEXCOUNT", due.Due, "-", "+"}}, // how many logical times of a task are kept
+			Right{Roles: keys.Watch, args: []any{"ZSCORE", due.Due, "doctor"}},   // when a trigger goes on
+		)
+	}
 	return withNames(rights)
 }
 

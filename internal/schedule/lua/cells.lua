@@ -76,7 +76,7 @@ end
 
 -- Queues a run, or has it wait for the end of a pause or of another run of its task.
 local function admit(task, t, g, def, cell)
-	g.q = time_text(g.p * 1e15 + call('INCR', SEQ))
+	g.q = time_text(g.p * 1e15 + call('INCRBY', SEQ, 1))
 	if full(task, def) or paused(task) then
 		g.s = 'held'
 		call('ZADD', HELD, 0, held_of(task, g.q, t))
@@ -92,7 +92,7 @@ local function admit_next(task, def, most)
 	if not def or paused(task) then return 0 end
 	local n = 0
 	while n < most and not full(task, def) do
-		local first = call('ZRANGEBYLEX', HELD, '[' .. task .. '|', '(' .. task .. '}', 'LIMIT', 0, 1)[1]
+		local first = call('ZRANGE', HELD, '[' .. task .. '|', '(' .. task .. '}', 'BYLEX', 'LIMIT', 0, 1)[1]
 		if not first then return n end
 		call('ZREM', HELD, first)
 		local g, cell = load_cell(task, tonumber(first:match('|(%d+)$')))

@@ -13,7 +13,7 @@ for _ = 1, tonumber(arg()) do call('HSET', DEFS, arg(), arg()) end
 -- Makes void what is held of a task that goes.
 local left = 128
 local function let_go(task)
-	for _, one in ipairs(call('ZRANGEBYLEX', HELD, '[' .. task .. '|', '(' .. task .. '}', 'LIMIT', 0, left)) do
+	for _, one in ipairs(call('ZRANGE', HELD, '[' .. task .. '|', '(' .. task .. '}', 'BYLEX', 'LIMIT', 0, left)) do
 		call('ZREM', HELD, one)
 		local g, cell = load_cell(task, tonumber(one:match('|(%d+)$')))
 		if g then
@@ -37,7 +37,7 @@ for _ = 1, tonumber(arg()) do
 	local id, rule, position = arg(), arg(), arg()
 	if call('HGET', RULES, id) ~= rule then
 		call('HSET', RULES, id, rule)
-		call('HSETNX', RULES, '@' .. id, position)
+		if call('HEXISTS', RULES, '@' .. id) == 0 then call('HSET', RULES, '@' .. id, position) end
 		if not paused(id) then
 			call('ZADD', HEAP, time_now(), id) -- its owner finds out when it goes on
 			wake(LOG, OWN, '0')

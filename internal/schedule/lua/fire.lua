@@ -24,8 +24,8 @@ while i <= #ARGV do
 			if ARGV[i + 4] == '' then call('ZREM', HEAP, id) else call('ZADD', HEAP, ARGV[i + 4], id) end
 			if ARGV[i + 5] ~= '0' then call('HINCRBY', RULES, '-' .. id, ARGV[i + 5]) end
 		end
-		if ARGV[i + 6] ~= '' and call('HSETNX', RULES, ARGV[i + 6], ARGV[i + 7]) == 1 then
-			call('HSET', RULES, '@' .. ARGV[i + 6], ARGV[i + 8])
+		if ARGV[i + 6] ~= '' and call('HEXISTS', RULES, ARGV[i + 6]) == 0 then
+			call('HSET', RULES, ARGV[i + 6], ARGV[i + 7], '@' .. ARGV[i + 6], ARGV[i + 8])
 			call('ZADD', HEAP, time_now(), ARGV[i + 6])
 		end
 	else

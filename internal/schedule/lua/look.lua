@@ -5,7 +5,7 @@
 local out, most = {}, ARGV[1]
 for i = 3, #ARGV do
 	local task = ARGV[i]
-	local fields = call('ZREVRANGEBYLEX', GRID, '(' .. field_of_grid(task, tonumber(ARGV[2])), '[' .. task .. '@', 'LIMIT', 0, most)
+	local fields = call('ZRANGE', GRID, '(' .. field_of_grid(task, tonumber(ARGV[2])), '[' .. task .. '@', 'BYLEX', 'REV', 'LIMIT', 0, most)
 	out[#out + 1] = #fields
 	for _, field in ipairs(fields) do
 		local t = tonumber(field:match('@(%d+)$'))

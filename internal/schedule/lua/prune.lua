@@ -28,7 +28,7 @@ for i = 7 + n, #ARGV do
 	local high = '(' .. task .. 'A'
 	local more = call('ZLEXCOUNT', GRID, low, high) - keep
 	while more > 0 and #out < 128 do
-		local first = call('ZRANGEBYLEX', GRID, low, high, 'LIMIT', 0, 1)[1]
+		local first = call('ZRANGE', GRID, low, high, 'BYLEX', 'LIMIT', 0, 1)[1]
 		local t = tonumber(first:match('@(%d+)$'))
 		local g, cell = load_cell(task, t)
 		if g and stays(g) then break end
