@@ -15,6 +15,7 @@
 //	codec        compressed, native Redis fields, and a codec of one's own
 //	ownmain      in a main of one's own, with an HTTP server and a shared Redis client
 //	listings     entities, and stages that run over each of them until nothing is left to do
+//	nightly      jobs at logical times, whose tasks wait for each other
 //	reconcile    the same for entities in a store of one's own
 //	layout       an app over several packages
 //	testing      a processor, and its tests without Redis

@@ -37,6 +37,7 @@ var says = map[string]string{
 	"layout":     "invoice: ada owes 999 cents",
 	"listings":   "closed listing=1",
 	"middleware": "posted",
+	"nightly":    "mailed ",
 	"outbox":     "is sent",
 	"ownmain":    "partitions gained",
 	"reconcile":  "at the provider",

@@ -168,7 +168,7 @@ func (c *crew) work(ctx context.Context) error {
 	register := make(chan struct{})
 	go func() {
 		defer close(register)
-		s.register(ctx)
+		c.register(ctx)
 	}()
 	grace, over := time.Duration(-1), make(chan struct{})
 	for over != nil {

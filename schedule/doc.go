@@ -15,6 +15,8 @@
 //	heap.go      times that are due, and what catches up
 //	operate.go   what people asked for is done
 //	rerun.go     tasks run again, are cleared, or cancelled
+//	register.go  jobs of the code are stored
+//	forget.go    old times are forgotten
 //	book.go      what this worker knows of the stored jobs
 //	crew.go      the runs of a worker, and the places for them
 //	attempt.go   a function is called, and its end stored

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"sync/atomic"
 	"time"
 
 	"github.com/runnel-go/runnel"
@@ -26,9 +27,11 @@ type owner struct {
 	partition int
 	fence     string
 	again     chan struct{} // asks for a look; one token
+	ended     atomic.Bool   // facts have been applied since the last look
 
-	lists map[string]*list // of what catches up, by ID in the heap
-	first int              // priority of the first run that could not be taken, for the crew; negative: none
+	memory memory
+	lists  map[string]*list // of what catches up, by ID in the heap
+	first  int              // priority of the first run that could not be taken, for the crew; negative: none
 }
 
 func newOwner(ctx context.Context, s *Scheduler, own *worker.Ownership) *owner {
@@ -61,6 +64,7 @@ func (o *owner) apply(batch []*runnel.Event) error {
 	if len(facts) == 0 {
 		return nil
 	}
+	o.ended.Store(true)
 	tokens := ischedule.Tokens(facts, o.s.partition)
 	retry := outage.New(o.log, "facts", nil)
 	for {
@@ -85,7 +89,7 @@ func (o *owner) run() {
 		defer func() { <-registered }()
 		go func() {
 			defer close(registered)
-			o.s.register(o.ctx)
+			o.s.crew.register(o.ctx)
 		}()
 	}
 	retry := outage.New(o.log, "schedule", nil)
@@ -159,16 +163,24 @@ func (o *owner) look(unknown bool) (next time.Duration, err error) {
 		if t.Recovered+t.Crashed > 0 {
 			o.log.Warn("runs lost their worker", "runs", t.Recovered, "crashed", t.Crashed)
 		}
-		switch {
-		case err != nil:
+		if err != nil {
 			return 0, err
-		case len(t.Runs) > 0:
+		}
+		if len(t.Runs) > 0 {
 			unknown = false
 			continue
-		case t.Next < 0:
-			return expiry, nil
 		}
-		return min(t.Next, expiry), nil
+		next = expiry
+		if t.Next >= 0 {
+			next = min(next, t.Next)
+		}
+		if o.ended.Swap(false) {
+			o.memory.busy = true
+		}
+		if wait, err := o.forget(); err != nil || wait >= 0 {
+			return min(next, wait), err
+		}
+		return next, nil
 	}
 }
 

@@ -25,10 +25,13 @@ import (
 type Options struct {
 	// Partitions is over how many parts triggers and tasks are spread; it cannot change once the scheduler exists. Default 16.
 	Partitions int
-	// Concurrency is how many runs one worker has at once. RUNNEL_SCHEDULE_CONCURRENCY; default 8.
+	// Concurrency is how many runs one worker has at once. Default 8.
 	Concurrency int
 	// Ahead is how many runs of missed times and backfills may wait at a time. Default 1000.
 	Ahead int
+	// Keep is how many logical times of each task the history has, and KeepMin how long each stays behind its end. Default 1000, 1 h.
+	Keep    int
+	KeepMin time.Duration
 	// Timeout is that of tasks which have none. Default none.
 	Timeout time.Duration
 
@@ -41,6 +44,8 @@ type Options struct {
 const (
 	defaultConcurrency = 8
 	mostConcurrency    = 1024
+	defaultKeep        = 1000
+	defaultKeepMin     = time.Hour
 	defaultAhead       = 1000
 	// factsKept is the length of the log of a partition; facts are trimmed once they are applied.
 	factsKept = 4096
@@ -74,8 +79,8 @@ func New(app *runnel.App, name string, opts *Options) *Scheduler {
 		o = *opts
 	}
 	s := &Scheduler{name: name, app: app, opts: o, jobs: map[string]*jobs.Job{}, handlers: map[string]Func{}}
-	if o.Concurrency < 0 || o.Concurrency > mostConcurrency || o.Ahead < 0 || o.Timeout < 0 {
-		panic(s.where() + fmt.Sprintf("Concurrency %d of 1 to %d, Ahead %d, Timeout %v: out of range", o.Concurrency, mostConcurrency, o.Ahead, o.Timeout))
+	if o.Concurrency < 0 || o.Concurrency > mostConcurrency || o.Ahead < 0 || o.Timeout < 0 || o.Keep < 0 || o.KeepMin < 0 {
+		panic(s.where() + fmt.Sprintf("Concurrency %d of 1 to %d, Ahead %d, Timeout %v, Keep %d, KeepMin %v: out of range", o.Concurrency, mostConcurrency, o.Ahead, o.Timeout, o.Keep, o.KeepMin))
 	}
 	facts := runnel.NewStream(app, name, func(struct{ Fact string }) string { return "" }, &runnel.StreamOptions{
 		Partitions: cmp.Or(o.Partitions, 0), MaxLen: factsKept, Partitioner: runnel.XXHash,

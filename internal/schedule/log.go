@@ -38,12 +38,12 @@ func (s *Scheduler) Log(ctx context.Context, n int, p Place, lines []Line) error
 }
 
 // Lines returns lines of a log behind an ID, "" for all, at most some thousands.
-func (s *Scheduler) Lines(ctx context.Context, n int, p Place, behind string) ([]Line, error) {
+func (v View) Lines(ctx context.Context, n int, p Place, behind string) ([]Line, error) {
 	from := "-"
 	if behind != "" {
 		from = "(" + behind
 	}
-	entries, err := s.client.Retrying.XRangeN(ctx, s.logKey(n, p), from, "+", 2*logLines).Result()
+	entries, err := v.s.client.Retrying.XRangeN(ctx, v.s.logKey(n, p), from, "+", 2*logLines).Result()
 	if err != nil {
 		return nil, err
 	}

@@ -1,6 +1,7 @@
 package schedule
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -9,6 +10,7 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
+	"github.com/runnel-go/runnel/internal/store"
 )
 
 // A Cell is what is stored of a task at a logical time; cells.lua says what its fields are.
@@ -60,6 +62,12 @@ type AttemptOfCell struct {
 	Error   string `json:"x"`
 }
 
+// A View only reads. Its methods block and may be called concurrently, as those of Scheduler.
+type View struct{ s *Scheduler }
+
+// View returns the view of the scheduler.
+func (s *Scheduler) View() View { return View{s} }
+
 // A CellAt is a cell with its logical time in ms.
 type CellAt struct {
 	Time int64
@@ -67,12 +75,12 @@ type CellAt struct {
 }
 
 // Look returns cells of tasks of a partition before a time, in ms, of each task at most so many, the newest first.
-func (s *Scheduler) Look(ctx context.Context, n int, tasks []string, before int64, most int) (map[string][]CellAt, error) {
+func (v View) Look(ctx context.Context, n int, tasks []string, before int64, most int) (map[string][]CellAt, error) {
 	args := []any{most, before}
 	for _, t := range tasks {
 		args = append(args, t)
 	}
-	r, err := s.do(ctx, lookScript, n, args...)
+	r, err := v.s.do(ctx, lookScript, n, args...)
 	if err != nil {
 		return nil, err
 	}
@@ -124,9 +132,9 @@ type TriggerState struct {
 }
 
 // Triggers returns the states of triggers of a partition.
-func (s *Scheduler) Triggers(ctx context.Context, n int, ids ...string) ([]TriggerState, error) {
-	rules, heap := s.key("srule", n), s.key("sheap", n)
-	pipe := s.client.Retrying.Pipeline()
+func (v View) Triggers(ctx context.Context, n int, ids ...string) ([]TriggerState, error) {
+	rules, heap := v.s.key("srule", n), v.s.key("sheap", n)
+	pipe := v.s.client.Retrying.Pipeline()
 	fields, scores := make([]*redis.SliceCmd, len(ids)), make([]*redis.FloatCmd, len(ids))
 	for i, id := range ids {
 		fields[i], scores[i] = pipe.HMGet(ctx, rules, "@"+id, "-"+id), pipe.ZScore(ctx, heap, id)
@@ -158,13 +166,13 @@ type Load struct {
 }
 
 // Loads returns how many runs all partitions have.
-func (s *Scheduler) Loads(ctx context.Context, partitions int) (l Load, err error) {
-	pipe := s.client.Retrying.Pipeline()
+func (v View) Loads(ctx context.Context, partitions int) (l Load, err error) {
+	pipe := v.s.client.Retrying.Pipeline()
 	var counts []*redis.IntCmd
 	kinds := []string{"sready", "slater", "srun", "swait"}
 	for n := range partitions {
 		for _, kind := range kinds {
-			counts = append(counts, pipe.ZCard(ctx, s.key(kind, n)))
+			counts = append(counts, pipe.ZCard(ctx, v.s.key(kind, n)))
 		}
 	}
 	if _, err := pipe.Exec(ctx); err != nil {
@@ -177,11 +185,11 @@ func (s *Scheduler) Loads(ctx context.Context, partitions int) (l Load, err erro
 }
 
 // Running returns how many runs of a job run, in all partitions.
-func (s *Scheduler) Running(ctx context.Context, partitions int, job string) (n int, err error) {
-	pipe := s.client.Retrying.Pipeline()
+func (v View) Running(ctx context.Context, partitions int, job string) (n int, err error) {
+	pipe := v.s.client.Retrying.Pipeline()
 	lists := make([]*redis.StringSliceCmd, partitions)
 	for n := range partitions {
-		lists[n] = pipe.ZRange(ctx, s.key("srun", n), 0, -1)
+		lists[n] = pipe.ZRange(ctx, v.s.key("srun", n), 0, -1)
 	}
 	if _, err := pipe.Exec(ctx); err != nil {
 		return 0, err
@@ -194,4 +202,28 @@ func (s *Scheduler) Running(ctx context.Context, partitions int, job string) (n 
 		}
 	}
 	return n, nil
+}
+
+// Cells returns how many cells a partition has.
+func (v View) Cells(ctx context.Context, n int) (int64, error) {
+	return v.s.client.Retrying.HLen(ctx, v.s.key("scell", n)).Result()
+}
+
+// Facts returns the last entry of the log of each partition, and up to which one all are acked.
+func (v View) Facts(ctx context.Context, partitions int) (ends, acked []string, err error) {
+	all := make([]store.Partition, partitions)
+	for n := range all {
+		all[n] = v.s.client.Partition(v.s.name, Processor, n)
+	}
+	views, err := v.s.client.Views(ctx, all)
+	if err != nil {
+		return nil, nil, err
+	}
+	for _, p := range views {
+		if p.Err != nil {
+			return nil, nil, p.Err
+		}
+		ends, acked = append(ends, cmp.Or(p.End, "0-0")), append(acked, cmp.Or(p.Floor, "0-0"))
+	}
+	return ends, acked, nil
 }

@@ -102,7 +102,7 @@ func (s *scheduler) grid(ctx context.Context, job string, before time.Time, most
 	cells := map[string][]schedule.CellAt{}
 	for n, names := range by {
 		for some := range slices.Chunk(names, max(1, schedule.PerCall/max(most, 1))) {
-			found, err := s.Look(ctx, n, some, before.UnixMilli(), most)
+			found, err := s.View().Look(ctx, n, some, before.UnixMilli(), most)
 			if err != nil {
 				return nil, err
 			}
@@ -224,7 +224,7 @@ func runRuns(ctx context.Context, env *extension.Env) error {
 		before, most = at.Add(time.Millisecond), 1
 	}
 	source := jobs.Source{Job: j.Def.Name, Name: task}.String()
-	found, err := s.Look(ctx, s.partition(source), []string{source}, before.UnixMilli(), most)
+	found, err := s.View().Look(ctx, s.partition(source), []string{source}, before.UnixMilli(), most)
 	if err != nil {
 		return err
 	}

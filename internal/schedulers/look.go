@@ -66,7 +66,7 @@ func (s *scheduler) state(ctx context.Context, name string, j *schedule.Job) (*J
 
 func (s *scheduler) trigger(ctx context.Context, job string, t *jobs.Trigger) (out TriggerState, err error) {
 	id := jobs.Source{Job: job, Name: t.Name, Trigger: true}.String()
-	states, err := s.Triggers(ctx, s.partition(id), id)
+	states, err := s.View().Triggers(ctx, s.partition(id), id)
 	if err != nil {
 		return out, err
 	}

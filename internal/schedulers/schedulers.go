@@ -2,6 +2,7 @@
 // Redis alone, so that it works without the code of their app. By file:
 //
 //	schedulers.go  the extension; which schedulers an app has
+//	commands.go    the commands and their flags
 //	look.go        ls, show, next, runs
 //	grid.go        the grid of tasks and times
 //	ask.go         apply, rm, activate, clear, cancel, backfill, ops

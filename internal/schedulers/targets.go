@@ -27,7 +27,7 @@ func targets(ctx context.Context, c *store.Client, owner string) (out []extensio
 				Pause: func(ctx context.Context, p extension.Pause) (string, error) {
 					return s.pause(ctx, &schedule.Op{Kind: schedule.OpPause, Job: name, By: p.Who, Why: p.Why, For: p.For})
 				},
-				Running: func(ctx context.Context) (int, error) { return s.Running(ctx, s.partitions, name) },
+				Running: func(ctx context.Context) (int, error) { return s.View().Running(ctx, s.partitions, name) },
 				Resume: func(ctx context.Context, who string) (string, error) {
 					return s.pause(ctx, &schedule.Op{Kind: schedule.OpResume, Job: name, By: who})
 				},

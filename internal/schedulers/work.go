@@ -56,7 +56,7 @@ func runLogs(ctx context.Context, env *extension.Env) error {
 		if !there {
 			return fmt.Errorf("nothing is known of %s/%s at %s", j.Def.Name, task, show(at))
 		}
-		lines, err := s.Lines(ctx, n, place, behind)
+		lines, err := s.View().Lines(ctx, n, place, behind)
 		if err != nil {
 			return err
 		}
@@ -100,7 +100,7 @@ func printLines(env *extension.Env, lines []schedule.Line) error {
 
 // over reports whether a run has ended, and whether there is one.
 func (s *scheduler) over(ctx context.Context, n int, p schedule.Place) (over, there bool, err error) {
-	found, err := s.Look(ctx, n, []string{p.Task}, p.Time+1, 1)
+	found, err := s.View().Look(ctx, n, []string{p.Task}, p.Time+1, 1)
 	if err != nil || len(found[p.Task]) == 0 || found[p.Task][0].Time != p.Time {
 		return false, false, err
 	}

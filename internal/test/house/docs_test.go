@@ -67,7 +67,7 @@ func TestFirstPagesShowExamples(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	blocks := goBlock.FindAllStringSubmatch(readDoc(t, "README.md")+readDoc(t, "docs/guide.md")+readDoc(t, "docs/stages.md"), -1)
+	blocks := goBlock.FindAllStringSubmatch(readDoc(t, "README.md")+readDoc(t, "docs/guide.md")+readDoc(t, "docs/stages.md")+readDoc(t, "docs/schedule.md"), -1)
 	if len(blocks) < 8 {
 		t.Fatalf("found %d pieces of Go", len(blocks))
 	}

@@ -1,0 +1,60 @@
+package schedule
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/runnel-go/runnel/internal/jobs"
+	ischedule "github.com/runnel-go/runnel/internal/schedule"
+)
+
+// register stores the jobs of the code, each unless it is there or a later definition has replaced it.
+func (c *crew) register(ctx context.Context) {
+	s := c.s
+	if len(s.jobs) == 0 {
+		return
+	}
+	s.retry(ctx, "jobs", func() error {
+		all, err := s.calls.Ledger().Jobs(ctx)
+		if err != nil {
+			return err
+		}
+		for name, j := range s.jobs {
+			if err := c.registerOne(ctx, name, j, all[name]); err != nil {
+				return fmt.Errorf("job %s: %w", name, err)
+			}
+		}
+		return nil
+	})
+}
+
+func (c *crew) registerOne(ctx context.Context, name string, j *jobs.Job, stored *ischedule.Job) error {
+	s := c.s
+	hash, err := hashOf(j)
+	if err != nil {
+		return err
+	}
+	rev := int64(0)
+	if stored != nil {
+		is, err := hashOf(stored.Def)
+		if err != nil || is == hash {
+			return err
+		}
+		for _, old := range stored.Replaced {
+			if old == hash {
+				s.log().Warn("job replaced since", "job", name, "by", stored.By)
+				return nil
+			}
+		}
+		rev = stored.Rev
+	}
+	def, err := j.Encode()
+	if err != nil {
+		return err
+	}
+	_, err = s.calls.Ledger().Submit(ctx, &ischedule.Op{
+		ID: fmt.Sprintf("code %s %s %d", name, hash, rev), Kind: ischedule.OpApply, Job: name, Def: def, FromCode: true, By: "code", At: time.Now().UnixMilli(),
+	})
+	return err
+}
