@@ -34,6 +34,8 @@ type crew struct {
 	calls  context.Context // of the ends of runs
 	handed map[string]time.Time
 
+	count counters
+
 	// What counts as the runner's and has not begun here: a reply was lost, or is on its way.
 	doubt  map[int]int            // partition → beats in which it is looked for
 	strays map[ischedule.Run]bool // seen in the last beat
@@ -245,8 +247,11 @@ func (c *crew) start(r *run) {
 	go func() {
 		defer c.idle.Done()
 		defer end(nil)
-		e, returned := c.attempt(ctx, r)
-		c.finish(&ending{End: *e, partition: r.partition})
+		began := time.Now()
+		end, returned := c.attempt(ctx, r)
+		took, e := time.Since(began), &ending{End: *end, partition: r.partition}
+		c.finish(e)
+		c.count.add(&e.End, took)
 		c.drop(r)
 		<-returned // a function that is stuck keeps its place
 		c.release(1)

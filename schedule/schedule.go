@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"slices"
 	"sync"
 	"time"
 
@@ -89,9 +88,7 @@ func New(app *runnel.App, name string, opts *Options) *Scheduler {
 	facts.Process(ischedule.Processor, s.process, &runnel.ProcessorOptions{
 		OnError: runnel.Halt, Lease: o.Lease, Grace: o.Grace, JoinDelay: o.JoinDelay, Timeout: -1,
 	})
-	if !slices.ContainsFunc(extension.Of(app), func(e *extension.Extension) bool { return e.Name == ischedule.Kind }) {
-		extension.Register(app, schedulers.New())
-	}
+	show(app, s)
 	s.crew = newCrew(s, cmp.Or(o.Concurrency, defaultConcurrency))
 	app.Task(name, s.crew.work, nil)
 	return s

@@ -15,6 +15,6 @@ import (
 
 func main() {
 	extension.Known(sets.New(nil))
-	extension.Known(schedulers.New())
+	extension.Known(schedulers.New(nil))
 	cli.Run(nil)
 }

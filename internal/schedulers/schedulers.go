@@ -7,6 +7,7 @@
 //	grid.go        the grid of tasks and times
 //	ask.go         apply, rm, activate, clear, cancel, backfill, ops
 //	targets.go     pause and resume of jobs
+//	metrics.go     metrics, status, and what check finds
 //	times.go       times as people write them
 package schedulers
 
@@ -28,8 +29,8 @@ import (
 // Declare adds a scheduler to a *runnel.App without code; package schedule sets it. With exec its workers run commands.
 var Declare func(app any, name string, concurrency int, exec bool) error
 
-// New returns the extension.
-func New() *extension.Extension {
+// New returns the extension; p is nil in a program without the app's code.
+func New(p Process) *extension.Extension {
 	return &extension.Extension{
 		Name: "schedule", Usage: "look after jobs and their runs",
 		Present: func(ctx context.Context, c *store.Client) (bool, error) {
@@ -37,7 +38,7 @@ func New() *extension.Extension {
 			return len(all) > 0, err
 		},
 		Absent:   ": start a worker that has it, such as `schedule worker`",
-		Commands: commands(), Targets: targets,
+		Commands: commands(), Targets: targets, Findings: findings, Status: status, Metrics: metrics, Gather: gatherer(p),
 	}
 }
 
