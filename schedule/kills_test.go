@@ -1,0 +1,167 @@
+//go:build unix
+
+// Workers are killed in the middle of a backfill.
+
+package schedule_test
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/runnel-go/runnel"
+	"github.com/runnel-go/runnel/internal/test/redistest"
+	"github.com/runnel-go/runnel/internal/test/tier"
+	"github.com/runnel-go/runnel/schedule"
+)
+
+// killedEnv names the server of a worker that is a process of its own.
+const killedEnv = "RUNNEL_TEST_KILLED_WORKER"
+
+func TestMain(m *testing.M) {
+	if url := os.Getenv(killedEnv); url != "" {
+		killedWorker(url)
+		return
+	}
+	os.Exit(m.Run())
+}
+
+// backfilled is how many times are filled: RUNNEL_TEST_BACKFILL, 10 000 without.
+var backfilled = func() time.Duration {
+	n, err := strconv.Atoi(cmp.Or(os.Getenv("RUNNEL_TEST_BACKFILL"), "10000"))
+	if err != nil {
+		panic(err)
+	}
+	return time.Duration(n)
+}()
+
+const kills = 20
+
+var filledFrom = time.Date(2025, 1, 1, 0, 0, 0, 0, time.UTC)
+
+// filled declares a job whose runs are counted in the server.
+func filled(app *runnel.App, rdb *redis.Client) *schedule.Scheduler {
+	s := schedule.New(app, "schedule", &schedule.Options{Partitions: 8, Lease: time.Second, Concurrency: 16})
+	does := func(ctx context.Context, r *schedule.Run) error {
+		return rdb.HIncrBy(ctx, "ran", fmt.Sprintf("%s %d", r.Task, r.Time.UnixMilli()), 1).Err()
+	}
+	s.Job("j", schedule.Job{
+		Triggers: []schedule.Trigger{{Name: "minute", Every: time.Minute, Start: filledFrom, End: filledFrom.Add(backfilled * time.Minute), CatchUp: schedule.CatchUpNone}},
+		Tasks: []schedule.Task{
+			{Name: "a", After: []string{"trigger/minute"}, Do: does},
+			{Name: "b", After: []string{"task/a"}, Do: does},
+		},
+	})
+	return s
+}
+
+func killedWorker(url string) {
+	opts, err := redis.ParseURL(url)
+	if err != nil {
+		panic(err)
+	}
+	app := runnel.New("shop", &runnel.Options{RedisURL: url})
+	filled(app, redis.NewClient(opts))
+	if err := app.Run(context.Background()); err != nil {
+		panic(err)
+	}
+}
+
+// TestABackfillSurvivesKills kills workers in the middle of a backfill: each time runs, and has one success. An activation does not
+// wait behind it.
+func TestABackfillSurvivesKills(t *testing.T) {
+	tier.Server(t)
+	tier.Sequential(t)
+	server := redistest.Start(t)
+	rdb, ctx := server.Client(t), t.Context()
+	var workers [3]*exec.Cmd
+	logs := &redistest.Log{}
+	start := func(i int) {
+		workers[i] = exec.Command(os.Args[0])
+		workers[i].Env = append(os.Environ(), killedEnv+"="+server.URL())
+		workers[i].Stderr = logs
+		if err := workers[i].Start(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	kill := func(i int) {
+		_ = workers[i].Process.Kill()
+		_ = workers[i].Wait()
+	}
+	for i := range workers {
+		start(i)
+		defer func() { kill(i) }()
+	}
+	app := runnel.New("shop", &runnel.Options{RedisURL: server.URL(), LogLevel: "error"})
+	defer app.Close()
+	s := filled(app, rdb)
+	must := func(op *schedule.Op, err error) {
+		t.Helper()
+		if err == nil {
+			_, err = op.Wait(ctx)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	redistest.Eventually(t, "the job is there", func() bool { return rdb.HLen(ctx, "__sjobs:shop.schedule.0").Val() == 1 })
+	must(s.Backfill(ctx, schedule.Backfill{Job: "j", From: filledFrom, To: filledFrom.Add(backfilled * time.Minute)}, nil))
+	for k := range kills {
+		time.Sleep(time.Duration(rand.IntN(int(backfilled/20))) * time.Millisecond)
+		i := rand.IntN(len(workers))
+		kill(i)
+		start(i)
+		if k == kills/2 {
+			must(s.Activate(ctx, schedule.Activation{Job: "j", Tasks: []string{"b"}, Time: filledFrom.Add(-time.Minute)}, nil))
+		}
+	}
+	if !redistest.Within(4*time.Minute, func() bool { return succeeded(t, rdb) == int(2*backfilled+1) }) {
+		t.Fatalf("%d of %d runs have succeeded: %s", succeeded(t, rdb), int(2*backfilled+1), logs)
+	}
+	must(s.Backfill(ctx, schedule.Backfill{Job: "j", From: filledFrom, To: filledFrom.Add(backfilled * time.Minute)}, nil))
+	redistest.Eventually(t, "the second backfill is over", func() bool {
+		over := true
+		for n := range 8 {
+			over = over && rdb.ZCard(ctx, fmt.Sprintf("__sheap:shop.schedule.%d", n)).Val() == 0
+		}
+		return over
+	})
+	if n := rdb.HLen(ctx, "ran").Val(); n != int64(2*backfilled+1) {
+		t.Errorf("%d of %d runs", n, int(2*backfilled+1))
+	}
+	if got := succeeded(t, rdb); got != int(2*backfilled+1) {
+		t.Errorf("%d successes", got)
+	}
+}
+
+// succeeded returns how many cells have succeeded. Each has fired once.
+func succeeded(t *testing.T, rdb *redis.Client) (n int) {
+	t.Helper()
+	for p := range 8 {
+		for at, text := range rdb.HGetAll(t.Context(), fmt.Sprintf("__scell:shop.schedule.%d", p)).Val() {
+			var cell struct {
+				S string
+				G int
+			}
+			if err := json.Unmarshal([]byte(text), &cell); err != nil {
+				t.Fatal(err)
+			}
+			if cell.S == "success" {
+				n++
+			}
+			if cell.G > 1 {
+				t.Fatalf("%s fired %d times", at, cell.G)
+			}
+		}
+	}
+	return n
+}
