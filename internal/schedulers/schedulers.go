@@ -8,6 +8,7 @@
 //	ask.go         apply, rm, activate, clear, cancel, backfill, ops
 //	targets.go     pause and resume of jobs
 //	metrics.go     metrics, status, and what check finds
+//	page.go        the page of the dashboard, with page.js
 //	times.go       times as people write them
 package schedulers
 
@@ -38,7 +39,7 @@ func New(p Process) *extension.Extension {
 			return len(all) > 0, err
 		},
 		Absent:   ": start a worker that has it, such as `schedule worker`",
-		Commands: commands(), Targets: targets, Findings: findings, Status: status, Metrics: metrics, Gather: gatherer(p),
+		Commands: commands(), Targets: targets, Findings: findings, Status: status, Metrics: metrics, Gather: gatherer(p), Page: page(),
 	}
 }
 
