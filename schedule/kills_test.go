@@ -76,6 +76,28 @@ func killedWorker(url string) {
 	}
 }
 
+// A killed is workers that are processes of their own.
+type killed struct {
+	*testing.T
+	url     string
+	workers [3]*exec.Cmd
+	log     redistest.Log
+}
+
+func (k *killed) start(i int) {
+	k.workers[i] = exec.Command(os.Args[0])
+	k.workers[i].Env = append(os.Environ(), killedEnv+"="+k.url)
+	k.workers[i].Stderr = &k.log
+	if err := k.workers[i].Start(); err != nil {
+		k.Fatal(err)
+	}
+}
+
+func (k *killed) kill(i int) {
+	_ = k.workers[i].Process.Kill()
+	_ = k.workers[i].Wait()
+}
+
 // TestABackfillSurvivesKills kills workers in the middle of a backfill: each time runs, and has one success. An activation does not
 // wait behind it.
 func TestABackfillSurvivesKills(t *testing.T) {
@@ -83,23 +105,10 @@ func TestABackfillSurvivesKills(t *testing.T) {
 	tier.Sequential(t)
 	server := redistest.Start(t)
 	rdb, ctx := server.Client(t), t.Context()
-	var workers [3]*exec.Cmd
-	logs := &redistest.Log{}
-	start := func(i int) {
-		workers[i] = exec.Command(os.Args[0])
-		workers[i].Env = append(os.Environ(), killedEnv+"="+server.URL())
-		workers[i].Stderr = logs
-		if err := workers[i].Start(); err != nil {
-			t.Fatal(err)
-		}
-	}
-	kill := func(i int) {
-		_ = workers[i].Process.Kill()
-		_ = workers[i].Wait()
-	}
-	for i := range workers {
-		start(i)
-		defer func() { kill(i) }()
+	all := &killed{T: t, url: server.URL()}
+	for i := range all.workers {
+		all.start(i)
+		defer func() { all.kill(i) }()
 	}
 	app := runnel.New("shop", &runnel.Options{RedisURL: server.URL(), LogLevel: "error"})
 	defer app.Close()
@@ -117,15 +126,15 @@ func TestABackfillSurvivesKills(t *testing.T) {
 	must(s.Backfill(ctx, schedule.Backfill{Job: "j", From: filledFrom, To: filledFrom.Add(backfilled * time.Minute)}, nil))
 	for k := range kills {
 		time.Sleep(time.Duration(rand.IntN(int(backfilled/20))) * time.Millisecond)
-		i := rand.IntN(len(workers))
-		kill(i)
-		start(i)
+		i := rand.IntN(len(all.workers))
+		all.kill(i)
+		all.start(i)
 		if k == kills/2 {
 			must(s.Activate(ctx, schedule.Activation{Job: "j", Tasks: []string{"b"}, Time: filledFrom.Add(-time.Minute)}, nil))
 		}
 	}
 	if !redistest.Within(4*time.Minute, func() bool { return succeeded(t, rdb) == int(2*backfilled+1) }) {
-		t.Fatalf("%d of %d runs have succeeded: %s", succeeded(t, rdb), int(2*backfilled+1), logs)
+		t.Fatalf("%d of %d runs have succeeded: %s", succeeded(t, rdb), int(2*backfilled+1), &all.log)
 	}
 	must(s.Backfill(ctx, schedule.Backfill{Job: "j", From: filledFrom, To: filledFrom.Add(backfilled * time.Minute)}, nil))
 	redistest.Eventually(t, "the second backfill is over", func() bool {
