@@ -14,7 +14,9 @@ import (
 // A book is what this worker knows of the stored jobs. A run says by which operation its task was defined: one that the book has not
 // heard of yet has it read again.
 type book struct {
-	mu    sync.Mutex
+	busy  chan struct{} // has one token while somebody reads; a mutex would not heed contexts
+	begin sync.Once
+	at    time.Time // of the last read
 	tasks map[string]*taskOf
 }
 
@@ -24,6 +26,9 @@ type taskOf struct {
 	rev   int64
 	retry *retryqueue.Retry // nil: one attempt
 }
+
+// bookAge is how often jobs are read where definitions are being replaced.
+const bookAge = 100 * time.Millisecond
 
 // wait is how long a run waits behind an attempt that failed.
 func (t *taskOf) wait(r *run) time.Duration {
@@ -35,10 +40,16 @@ func (t *taskOf) wait(r *run) time.Duration {
 
 // taskOf returns the task of a run and the function that does it; without one the error says why.
 func (s *Scheduler) taskOf(ctx context.Context, r *run) (*taskOf, Func, error) {
-	s.book.mu.Lock()
-	defer s.book.mu.Unlock()
-	task := s.book.tasks[r.Task]
-	if task == nil || task.rev < r.Rev {
+	b := &s.book
+	b.begin.Do(func() { b.busy = make(chan struct{}, 1) })
+	select {
+	case b.busy <- struct{}{}:
+		defer func() { <-b.busy }()
+	case <-ctx.Done():
+		return nil, nil, context.Cause(ctx)
+	}
+	task := b.tasks[r.Task]
+	if task == nil || task.rev < r.Rev || task.rev > r.Rev && time.Since(b.at) > bookAge { // another one, if only because Redis has forgotten everything
 		if err := s.read(ctx); err != nil {
 			return nil, nil, err
 		}
@@ -80,6 +91,6 @@ func (s *Scheduler) read(ctx context.Context) error {
 			tasks[jobs.Source{Job: name, Name: t.Name}.String()] = one
 		}
 	}
-	s.book.tasks = tasks
+	s.book.tasks, s.book.at = tasks, time.Now()
 	return nil
 }

@@ -37,8 +37,11 @@ type crew struct {
 	count counters
 
 	// What counts as the runner's and has not begun here: a reply was lost, or is on its way.
-	doubt  map[int]int            // partition → beats in which it is looked for
-	strays map[ischedule.Run]bool // seen in the last beat
+	doubt  map[int]int                    // partition → beats in which it is looked for
+	strays map[int]map[ischedule.Run]bool // seen in the last beat there
+
+	beating map[int]bool // partitions with a beat under way
+	late    map[int]bool // partitions whose runs have ended since no beat came through
 }
 
 // A run is an attempt under way.
@@ -54,7 +57,7 @@ const backfillReserve = 1
 func newCrew(s *Scheduler, places int) *crew {
 	c := &crew{
 		s: s, runner: rand.Text(), free: places, whole: places, runs: map[*run]bool{}, beaten: map[int]time.Time{}, handed: map[string]time.Time{},
-		doubt: map[int]int{}, strays: map[ischedule.Run]bool{},
+		doubt: map[int]int{}, strays: map[int]map[ischedule.Run]bool{}, beating: map[int]bool{}, late: map[int]bool{},
 		log: slog.New(slog.DiscardHandler), calls: context.Background(), expiry: 30 * time.Second,
 	}
 	c.ends = groupcommit.Trips[*ending]{Send: c.send, Bytes: func(e *ending) int { return len(e.Error) }, Limit: groupcommit.Load{Items: 16 * ischedule.PerCall, Bytes: 1 << 20}}
@@ -84,15 +87,19 @@ func (c *crew) reserve(o *owner) (most, backfill int) {
 	most = min(c.free, ischedule.PerCall)
 	backfill = c.forBackfill(most)
 	c.free -= most
+	if most > 0 {
+		c.idle.Add(1) // until begin: a worker that stops waits for what is being taken
+	}
 	return most, backfill
 }
 
-// begin begins the runs that an owner has taken, and gives the other places back.
-func (c *crew) begin(o *owner, t *ischedule.Take, err error) {
-	began := time.Now()
+// begin begins the runs that an owner has taken by a call that began at a time, and gives the other places back. open reports whether
+// the owner may start runs.
+func (c *crew) begin(o *owner, t *ischedule.Take, began time.Time, open bool, err error) {
 	c.mu.Lock()
-	if t.Most > 0 {
+	if t.Most > 0 && err == nil {
 		c.beaten[t.Partition] = began
+		delete(c.late, t.Partition)
 	}
 	if t.Most > 0 && err != nil {
 		c.doubt[t.Partition] = beatsOfDoubt
@@ -109,11 +116,14 @@ func (c *crew) begin(o *owner, t *ischedule.Take, err error) {
 		o.first = t.First
 	}
 	c.wants = slices.DeleteFunc(c.wants, func(other *owner) bool { return other == o })
-	if startable := o.first >= 0 && len(t.Runs) == 0; startable {
+	if o.first >= 0 && len(t.Runs) == 0 && open && !c.closed {
 		c.wants = append(c.wants, o)
 	}
 	c.mu.Unlock()
 	c.release(t.Most - len(t.Runs))
+	if t.Most > 0 {
+		c.idle.Done()
+	}
 	for _, one := range all {
 		c.start(one)
 	}
@@ -148,11 +158,12 @@ func (c *crew) forBackfill(places int) int {
 	return places
 }
 
-// forget forgets an owner whose ownership ends.
+// forget forgets that an owner waits for a place, where it cannot use one: another gets it.
 func (c *crew) forget(o *owner) {
 	c.mu.Lock()
-	defer c.mu.Unlock()
 	c.wants = slices.DeleteFunc(c.wants, func(other *owner) bool { return other == o })
+	c.mu.Unlock()
+	c.release(0)
 }
 
 // work is the crew's part of the worker: it beats until the worker stops, and then waits for the runs.
@@ -168,13 +179,13 @@ func (c *crew) work(ctx context.Context) error {
 	c.log, c.calls = log, calls
 	c.mu.Unlock()
 	register := make(chan struct{})
-	go func() {
+	go func(ctx context.Context) {
 		defer close(register)
 		c.register(ctx)
-	}()
+	}(ctx)
 	grace, over := time.Duration(-1), make(chan struct{})
 	for over != nil {
-		timer := time.NewTimer(c.life() / 6)
+		timer := time.NewTimer(c.life() / looksPerLife)
 		select {
 		case <-timer.C:
 			c.beat(calls)

@@ -13,6 +13,9 @@ import (
 // A list is the logical times, in ms, that something goes through beside its trigger.
 type list []int64
 
+// mostTimes is how many times a backfill has at most.
+const mostTimes = 1_000_000
+
 // aheadAgain is when what catches up looks again, while as many runs wait as may.
 const aheadAgain = 250 * time.Millisecond
 
@@ -104,22 +107,26 @@ func (o *owner) planTrigger(f *ischedule.Fire, rule *ischedule.Rule, times *jobs
 			Kind: ischedule.RuleCatchUp, Rev: rule.Rev, Trigger: rule.Trigger, From: last.UnixMilli(), Now: now.UnixMilli(), Class: ischedule.Backfill,
 		}
 		f.CatchUp = &ischedule.Due{ID: f.ID + "#" + strconv.FormatInt(p.Newest.UnixMilli(), 10), Rule: catchUp.String(), Position: "0"}
-	case len(p.Times) > *room:
-		f.Next = now // behind others
-		f.Omitted = 0
-		return nil
-	default:
-		for _, at := range p.Times {
+	default: // one, or with CatchUpNone all that are not late
+		n := min(len(p.Times), *room)
+		if more := n < len(p.Times); more {
+			if f.Next = now; n == 0 {
+				f.Omitted = 0
+				return nil
+			}
+			p.Newest = p.Times[n-1]
+		}
+		for _, at := range p.Times[:n] {
 			f.Times = append(f.Times, at.UnixMilli())
 		}
 		f.Class = ischedule.Normal
-		*room -= len(f.Times)
+		*room -= n
 	}
 	if !p.Newest.IsZero() {
 		last = p.Newest
 		f.To = strconv.FormatInt(last.UnixMilli(), 10)
 	}
-	if next := times.Next(last); !next.IsZero() {
+	if next := times.Next(last); !next.IsZero() && f.Next.IsZero() {
 		f.Next = times.FiresAt(next)
 	}
 	return nil
@@ -132,11 +139,21 @@ func (o *owner) planList(f *ischedule.Fire, rule *ischedule.Rule, times *jobs.Ti
 		all = listOf(rule, times)
 		o.lists[f.ID] = all
 	}
-	waiting, err := o.s.calls.Waiting(o.ctx, o.s.partitions())
+	waiting, err := o.s.calls.Waiting(o.ctx, o.s.partitions(), jobOf(f.Source))
 	if err != nil {
 		return err
 	}
+	position = min(position, len(*all))
 	n := min(len(*all)-position, *room, o.s.ahead()-int(waiting))
+	for i := range max(n, 0) {
+		if at := times.FiresAt(time.UnixMilli((*all)[position+i])); at.After(now) { // a list goes into the future in its order
+			if n = i; i == 0 {
+				f.Next = at
+				return nil
+			}
+			break
+		}
+	}
 	if n <= 0 && position < len(*all) {
 		f.Next = now.Add(aheadAgain)
 		return nil
@@ -156,7 +173,7 @@ func listOf(rule *ischedule.Rule, times *jobs.Times) *list {
 		}
 		return &all
 	}
-	for at := times.Next(time.UnixMilli(rule.From - 1).UTC()); !at.IsZero() && at.UnixMilli() < rule.To; at = times.Next(at) {
+	for at := times.Next(time.UnixMilli(rule.From - 1).UTC()); !at.IsZero() && at.UnixMilli() < rule.To && len(all) <= mostTimes; at = times.Next(at) {
 		all = append(all, at.UnixMilli())
 	}
 	if rule.Trigger.CatchUp == jobs.CatchUpLatest {
@@ -174,4 +191,10 @@ func (o *owner) planPause(f *ischedule.Fire, rule *ischedule.Rule, now time.Time
 	_, err := o.s.calls.Ledger().Submit(o.ctx, &ischedule.Op{ID: fmt.Sprintf("end of pause %d", rule.Rev), Kind: ischedule.OpResume, Job: job, Rev: rule.Rev, Why: "its time was over", At: now.UnixMilli()})
 	f.Over = true
 	return f, err
+}
+
+// jobOf returns the job of a source.
+func jobOf(source string) string {
+	s, _ := jobs.ParseSource(source)
+	return s.Job
 }

@@ -93,7 +93,7 @@ func (j Job) stored(name string) (*jobs.Job, error) {
 	out := &jobs.Job{Name: name, Description: j.Description}
 	for _, t := range j.Triggers {
 		out.Triggers = append(out.Triggers, jobs.Trigger{
-			Name: t.Name, Start: t.Start.UTC(), End: t.End.UTC(), Every: jobs.Duration(t.Every), Cron: t.Cron, TimeZone: t.TimeZone,
+			Name: t.Name, Start: t.Start.UTC().Truncate(time.Millisecond), End: t.End.UTC().Truncate(time.Millisecond), Every: jobs.Duration(t.Every), Cron: t.Cron, TimeZone: t.TimeZone,
 			Offset: jobs.Duration(t.Offset), CatchUp: jobs.CatchUp(t.CatchUp), MaxCatchUp: t.MaxCatchUp, Late: jobs.Duration(t.Late),
 		})
 	}

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/runnel-go/runnel/internal/jobs"
 	ischedule "github.com/runnel-go/runnel/internal/schedule"
@@ -68,7 +69,10 @@ func (o *owner) do(op *ischedule.Op) (outcome string, err error) {
 	if do == nil {
 		return "", refuse("this release knows no operation %q", op.Kind)
 	}
-	if all[op.Job] == nil && op.Kind != ischedule.OpApply {
+	switch missing := all[op.Job] == nil; {
+	case missing && op.Kind == ischedule.OpRemove:
+		return "removed", nil // perhaps by this operation, before it was interrupted
+	case missing && op.Kind != ischedule.OpApply:
 		return "", refuse("there is no job %s", op.Job)
 	}
 	return do()
@@ -176,6 +180,9 @@ func (x *operation) replace(old, j *ischedule.Job) (string, error) {
 		return "", cmp.Or(err, error(errLater))
 	}
 	if j == nil {
+		if err := x.hold(old, ""); err != nil { // a job of that name that comes later is not paused
+			return "", err
+		}
 		return "removed", x.store(nil)
 	}
 	j.Was = nil
@@ -292,13 +299,22 @@ func (x *operation) backfill() (string, error) {
 	if x.Order != "" {
 		trigger.CatchUp = x.Order
 	}
+	times, err := jobs.TimesOf(trigger)
+	if err != nil {
+		return "", err
+	}
 	source := jobs.Source{Job: x.Job, Name: trigger.Name, Trigger: true}.String()
-	rule := &ischedule.Rule{Kind: ischedule.RuleBackfill, Rev: x.Number, Trigger: *trigger, From: x.From, To: x.To, Class: x.Priority}
+	to := min(x.To, x.At-time.Duration(trigger.Offset).Milliseconds()+1) // later ones come by themselves
+	rule := &ischedule.Rule{Kind: ischedule.RuleBackfill, Rev: x.Number, Trigger: *trigger, From: x.From, To: to, Class: x.Priority}
+	n := len(*listOf(rule, times))
+	if n > mostTimes {
+		return "", refuse("these are more than %d times: fill them in parts", mostTimes)
+	}
 	id := fmt.Sprintf("%s#op%d", source, x.Number)
 	d := ischedule.NewDefinition()
 	d.Rules[id] = ischedule.Due{ID: id, Rule: rule.String(), Position: "0"}
 	if done, err := x.s.calls.Define(x.ctx, x.s.partition(source), x.Number, ischedule.NewDefinition(), d); err != nil || !done {
 		return "", cmp.Or(err, error(errLater))
 	}
-	return "begun", nil
+	return fmt.Sprintf("begun, with %d times", n), nil
 }

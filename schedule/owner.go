@@ -1,6 +1,7 @@
 package schedule
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"log/slog"
@@ -103,6 +104,7 @@ func (o *owner) run() {
 		case o.over(err):
 			return
 		default:
+			o.s.crew.forget(o)
 			retry.Wait(o.ctx, err)
 			continue
 		}
@@ -146,20 +148,20 @@ func (o *owner) sleep(next time.Duration, changed <-chan struct{}) bool {
 func (o *owner) look(unknown bool) (next time.Duration, err error) {
 	expiry := o.own.Expiry() // a failover may forget that the owner sleeps
 	if !o.own.Open("") {
+		o.s.crew.forget(o)
 		return expiry, nil // until a rule changes
 	}
-	if err := o.fire(); err != nil {
-		return 0, err
-	}
+	fired := o.fire() // without it runs can start all the same
 	for {
 		t := &ischedule.Take{Partition: o.partition, Fence: o.fence, Runner: o.s.crew.runner, Life: o.s.crew.life(), Sleep: true, Unknown: unknown}
-		end, open := o.own.Begin(gateRuns)
+		end, open := o.own.Begin(ischedule.GateRuns)
 		if open {
 			t.Most, t.MostBackfill = o.s.crew.reserve(o)
 			end()
 		}
+		began := time.Now()
 		err := o.s.calls.Take(o.ctx, t)
-		o.s.crew.begin(o, t, err)
+		o.s.crew.begin(o, t, began, open, err)
 		if t.Recovered+t.Crashed > 0 {
 			o.log.Warn("runs lost their worker", "runs", t.Recovered, "crashed", t.Crashed)
 		}
@@ -177,12 +179,10 @@ func (o *owner) look(unknown bool) (next time.Duration, err error) {
 		if o.ended.Swap(false) {
 			o.memory.busy = true
 		}
-		if wait, err := o.forget(); err != nil || wait >= 0 {
-			return min(next, wait), err
+		wait, err := o.forget()
+		if err == nil && wait >= 0 {
+			next = min(next, wait)
 		}
-		return next, nil
+		return next, cmp.Or(fired, err)
 	}
 }
-
-// gateRuns is the gate of starts: the target SCHEDULER/runs.
-const gateRuns = "runs"

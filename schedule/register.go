@@ -3,6 +3,8 @@ package schedule
 import (
 	"context"
 	"fmt"
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/runnel-go/runnel/internal/jobs"
@@ -20,8 +22,8 @@ func (c *crew) register(ctx context.Context) {
 		if err != nil {
 			return err
 		}
-		for name, j := range s.jobs {
-			if err := c.registerOne(ctx, name, j, all[name]); err != nil {
+		for _, name := range inOrder(s.jobs) {
+			if err := c.registerOne(ctx, name, s.jobs[name], all[name]); err != nil {
 				return fmt.Errorf("job %s: %w", name, err)
 			}
 		}
@@ -57,4 +59,28 @@ func (c *crew) registerOne(ctx context.Context, name string, j *jobs.Job, stored
 		ID: fmt.Sprintf("code %s %s %d", name, hash, rev), Kind: ischedule.OpApply, Job: name, Def: def, FromCode: true, By: "code", At: time.Now().UnixMilli(),
 	})
 	return err
+}
+
+// inOrder returns the names of jobs, each behind those whose tasks it waits for.
+func inOrder(all map[string]*jobs.Job) (names []string) {
+	seen := map[string]bool{}
+	var visit func(name string)
+	visit = func(name string) {
+		if seen[name] || all[name] == nil {
+			return
+		}
+		seen[name] = true
+		for _, t := range all[name].Tasks {
+			for _, text := range slices.Concat(t.After, t.OnFailure) {
+				if r, err := jobs.ParseRef(name, text); err == nil {
+					visit(r.Job)
+				}
+			}
+		}
+		names = append(names, name)
+	}
+	for _, name := range slices.Sorted(maps.Keys(all)) {
+		visit(name)
+	}
+	return names
 }

@@ -20,7 +20,8 @@ import (
 type rig struct {
 	*testing.T
 	c       *runneltest.Cluster
-	s       *schedule.Scheduler // of an app outside of the workers
+	app     *runnel.App // outside of the workers
+	s       *schedule.Scheduler
 	declare func(s *schedule.Scheduler)
 	opts    schedule.Options
 	began   time.Time
@@ -80,7 +81,7 @@ func inRig(t *testing.T, opts *schedule.Options, declare func(r *rig, s *schedul
 		r.c, r.began = c, time.Now()
 		app := runnel.New("shop", c.Options("outside"))
 		defer app.Close()
-		r.s = schedule.New(app, "schedule", &r.opts)
+		r.app, r.s = app, schedule.New(app, "schedule", &r.opts)
 		fn(r)
 	})
 }

@@ -84,7 +84,7 @@ func New(app *runnel.App, name string, opts *Options) *Scheduler {
 	facts := runnel.NewStream(app, name, func(struct{ Fact string }) string { return "" }, &runnel.StreamOptions{
 		Partitions: cmp.Or(o.Partitions, 0), MaxLen: factsKept, Partitioner: runnel.XXHash,
 	})
-	extension.Declare(facts, ischedule.Kind, nil)
+	extension.Declare(facts, ischedule.Kind, func() []string { return []string{ischedule.GateRuns} })
 	facts.Process(ischedule.Processor, s.process, &runnel.ProcessorOptions{
 		OnError: runnel.Halt, Lease: o.Lease, Grace: o.Grace, JoinDelay: o.JoinDelay, Timeout: -1,
 	})

@@ -127,6 +127,9 @@ func (c *checker) trigger(place string, t *Trigger) {
 		if !at.IsZero() && (at.Year() < 1970 || at.Year() > 9999) {
 			c.add(place, "%v: logical times are from 1970 on", at.Format(time.RFC3339))
 		}
+		if !at.Equal(at.Truncate(time.Millisecond)) {
+			c.add(place, "%v: logical times are whole milliseconds", at.Format(time.RFC3339Nano))
+		}
 	}
 	if !t.End.IsZero() && !t.Start.IsZero() && !t.Start.Before(t.End) {
 		c.add(place, "no time is from start on and before end")
@@ -139,6 +142,9 @@ func (c *checker) trigger(place string, t *Trigger) {
 		}
 	default:
 		c.add(place, "catchup %q is none of earliest, latest, random, none", t.CatchUp)
+	}
+	if time.Duration(t.Offset)%time.Millisecond != 0 {
+		c.add(place, "offset %v: logical times are whole milliseconds", t.Offset)
 	}
 	if t.MaxCatchUp < 0 {
 		c.add(place, "max_catchup %d is negative", t.MaxCatchUp)

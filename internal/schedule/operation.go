@@ -175,7 +175,7 @@ func (l Ledger) Settle(ctx context.Context, fence string, op *Op) error {
 	if err != nil {
 		return err
 	}
-	c := l.s.call0(settleScript, fence, op.Number, text, opsKept)
+	c := l.s.call0(settleScript, fence, op.Number, text, opsKept, truth(op.Refused && op.FromCode))
 	l.s.client.Run(ctx, c)
 	return c.Err
 }

@@ -141,7 +141,38 @@ func (s *Scheduler) Redefine(ctx context.Context, operation int64, old, now []*D
 			}
 		}
 	}
+	for n := range now {
+		for field, text := range now[n].Fields {
+			task, is := strings.CutPrefix(field, "task:")
+			if was := old[n].Fields[field]; is && was != "" && sourcesOf(was) != sourcesOf(text) {
+				if err := s.adapt(ctx, n, task); err != nil {
+					return false, err
+				}
+			}
+		}
+	}
 	return true, nil
+}
+
+// sourcesOf returns what a stored definition of a task waits for.
+func sourcesOf(text string) string {
+	var def TaskDef
+	_ = json.Unmarshal([]byte(text), &def) // it is our own
+	return strings.Join(def.After, " ") + "|" + strings.Join(def.Handles, " ")
+}
+
+// adapt has the cells of a task wait no more for sources that are gone.
+func (s *Scheduler) adapt(ctx context.Context, n int, task string) error {
+	for at, more := "", true; more; more = at != "" {
+		r, err := s.do(ctx, adaptScript, n, task, at)
+		if err != nil {
+			return err
+		}
+		if at = r.text(); r.err != nil {
+			return r.err
+		}
+	}
+	return nil
 }
 
 // tasksBefore is old with the tasks of d, and without what d has not.

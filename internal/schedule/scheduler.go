@@ -17,6 +17,8 @@ const (
 	// Processor is the processor of the stream: the owner of a partition fires its triggers, applies its facts, and takes
 	// its runs.
 	Processor = "facts"
+	// GateRuns is the gate of starts: the target SCHEDULER/runs.
+	GateRuns = "runs"
 )
 
 //go:embed lua/*.lua
@@ -33,6 +35,7 @@ var (
 	thawScript   = script("thaw")
 	defineScript = script("define")
 	holdScript   = script("hold")
+	adaptScript  = script("adapt")
 	pruneScript  = script("prune")
 	lookScript   = script("look")
 	submitScript = script("submit")

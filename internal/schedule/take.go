@@ -137,12 +137,12 @@ func (s *Scheduler) Finishes(ctx context.Context, by map[int][]*End) map[int]err
 	return errs
 }
 
-// Waiting returns how many runs of the lowest priority, and how many that are held, wait in all partitions.
-func (s *Scheduler) Waiting(ctx context.Context, partitions int) (int64, error) {
+// Waiting returns how many runs of the lowest priority wait in all partitions, and how many of a job are held.
+func (s *Scheduler) Waiting(ctx context.Context, partitions int, job string) (int64, error) {
 	pipe := s.client.Retrying.Pipeline()
 	counts := make([]*redis.IntCmd, 0, 2*partitions)
 	for n := range partitions {
-		counts = append(counts, pipe.ZCount(ctx, s.key("sready", n), "3e15", "+inf"), pipe.ZCard(ctx, s.key("swait", n)))
+		counts = append(counts, pipe.ZCount(ctx, s.key("sready", n), "3e15", "+inf"), pipe.ZLexCount(ctx, s.key("swait", n), "["+job+"/", "("+job+"0")) // "0" follows "/"
 	}
 	if _, err := pipe.Exec(ctx); err != nil {
 		return 0, err

@@ -21,6 +21,7 @@ func targets(ctx context.Context, c *store.Client, owner string) (out []extensio
 		if err != nil {
 			return nil, err
 		}
+		out = append(out, extension.Target{Owner: s.name, Part: schedule.GateRuns, Processor: schedule.Processor, Noun: "run"})
 		for _, name := range slices.Sorted(maps.Keys(stored)) {
 			out = append(out, extension.Target{
 				Owner: s.name, Part: name, Processor: schedule.Processor, Noun: "run",

@@ -3,6 +3,7 @@
 -- ARGV    1 runner   2 how many ms it lives from now; then task, t, generation, attempt of each of its runs
 -- Returns the number of void ones, and their places among the arguments, from 0; then task, t, generation, attempt of each run that
 --         counts as the runner's and is not among them
+even_if_full(OWN)
 call('ZADD', RUNNERS, time_now() + tonumber(ARGV[2]), ARGV[1])
 local void, others, named = {}, {}, {}
 for i = 3, #ARGV, 4 do

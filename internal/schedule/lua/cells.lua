@@ -70,8 +70,12 @@ local function held_of(task, q, t) return task .. '|' .. string.format('%016.0f'
 
 local function full(task, def) return (def.lim or 0) > 0 and tonumber(call('HGET', PLACES, task) or '0') >= def.lim end
 
-local function enter(task, def)
-	if (def.lim or 0) > 0 then call('HINCRBY', PLACES, task, 1) end
+-- Counts a run that is let in, from here to its end; whether its task has a limit or not, since that may change.
+local function enter(task) call('HINCRBY', PLACES, task, 1) end
+
+-- Counts a run no more. Call admit_next behind save: it may be this very cell that follows.
+local function leave(task)
+	if call('HINCRBY', PLACES, task, -1) < 1 then call('HDEL', PLACES, task) end
 end
 
 -- Queues a run, or has it wait for the end of a pause or of another run of its task.
@@ -83,7 +87,7 @@ local function admit(task, t, g, def, cell)
 		return
 	end
 	g.s = 'queued'
-	enter(task, def)
+	enter(task)
 	make_ready(cell, g.q)
 end
 
@@ -98,20 +102,13 @@ local function admit_next(task, def, most)
 		local g, cell = load_cell(task, tonumber(first:match('|(%d+)$')))
 		if g and g.s == 'held' then
 			g.s = 'queued'
-			enter(task, def)
+			enter(task)
 			make_ready(cell, g.q)
 			save(cell, g)
 			n = n + 1
 		end
 	end
 	return n
-end
-
--- Gives back the place of a run, and queues the next one that waits for it. Call it behind save.
-local function leave(task, def)
-	if not def or (def.lim or 0) == 0 then return end
-	if call('HINCRBY', PLACES, task, -1) < 1 then call('HDEL', PLACES, task) end
-	admit_next(task, def, 1)
 end
 
 local busy = { held = true, queued = true, running = true, retry = true }
@@ -148,12 +145,12 @@ local function evaluate(task, t, g, def, cell)
 	end
 end
 
--- Takes a cell out of the queue that it is in. Returns whether it had a place.
+-- Takes a cell out of the queue that it is in.
 local function take_out(task, t, g, cell)
-	if g.s == 'held' then call('ZREM', HELD, held_of(task, g.q, t)) return false end
-	if g.s == 'running' then call('ZREM', RUNS, cell)
-	elseif g.s == 'queued' then call('ZREM', READY, cell)
-	elseif g.s == 'retry' then call('ZREM', LATER, cell)
-	else return false end
-	return true
+	local queue = ({ running = RUNS, queued = READY, retry = LATER })[g.s]
+	if g.s == 'held' then call('ZREM', HELD, held_of(task, g.q, t)) end
+	if queue then
+		call('ZREM', queue, cell)
+		leave(task)
+	end
 end

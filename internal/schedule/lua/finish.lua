@@ -30,10 +30,11 @@ for i = 1, #ARGV, 7 do
 			save(cell, g)
 		else
 			g.s = result
+			leave(task)
 			emit_end(task, t, g)
 			evaluate(task, t, g, def, cell)
 			save(cell, g)
-			leave(task, def) -- it may be this very cell that follows
+			admit_next(task, def, 1)
 		end
 	end
 end

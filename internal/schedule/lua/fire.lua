@@ -13,7 +13,7 @@ while i <= #ARGV do
 	local id, position = ARGV[i], ARGV[i + 3]
 	local n, first = tonumber(ARGV[i + 11]), i + 12
 	local seen = call('HMGET', RULES, id, '@' .. id)
-	if call('ZSCORE', HEAP, id) and seen[1] == ARGV[i + 1] and seen[2] == ARGV[i + 2] then
+	if call('ZSCORE', HEAP, id) and (seen[1] or '') == ARGV[i + 1] and (seen[2] or '') == ARGV[i + 2] then
 		out[#out + 1] = 1
 		for k = first, first + n - 1 do emit(ARGV[i + 9], tonumber(ARGV[k]), 1, 's', '', ARGV[i + 10]) end
 		if ARGV[i + 4] == 'x' then

@@ -13,12 +13,15 @@ for i = 3, #ARGV, 2 do
 	if not g or last > op then
 		out[#out + 1] = 0
 	else
-		if last < op and (to == 'cleared' or busy[g.s]) then
-			local placed = take_out(task, t, g, cell)
+		if last < op and to ~= 'cleared' and not busy[g.s] then -- nothing is under way
+			g.y = op
+			save(cell, g)
+		elseif last < op then
+			take_out(task, t, g, cell)
 			g.d, g.c, g.y, g.s, g.ng, g.r = 0, 0, op, to, g.g + 1, nil
 			if to == 'cleared' then g.z = op else g.u = time_now() end
 			save(cell, g)
-			if placed then leave(task, def) end
+			admit_next(task, def, 1)
 		end
 		out[#out + 1] = g.ng or 0
 	end

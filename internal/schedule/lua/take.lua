@@ -40,10 +40,11 @@ local function recover(gone, unknown)
 			else
 				local def = def_of(task)
 				g.s, g.x, g.u, crashed = 'crashed', 'its worker was lost ' .. g.k .. ' times', now, crashed + 1
+				leave(task)
 				emit_end(task, tonumber(t), g)
 				evaluate(task, tonumber(t), g, def, cell)
 				save(cell, g)
-				leave(task, def)
+				admit_next(task, def, 1)
 			end
 		end
 	end
@@ -78,12 +79,13 @@ local function take()
 		local def = def_of(task)
 		if g and g.s == 'queued' and not def then -- it was removed
 			g.s = 'cleared'
+			leave(task)
 			save(cell, g)
 		elseif g and g.s == 'queued' and paused(task) then
 			g.s = 'held'
 			call('ZADD', HELD, 0, held_of(task, g.q, tonumber(t)))
+			leave(task)
 			save(cell, g)
-			if (def.lim or 0) > 0 then call('HINCRBY', PLACES, task, -1) end
 		elseif g and g.s == 'queued' then
 			if g.b then
 				g.A = g.A or {}

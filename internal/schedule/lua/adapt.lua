@@ -1,0 +1,29 @@
+-- Has cells of a task wait no more for sources that its definition does not have any more: nothing comes from these. What it has got
+-- new is for times that begin later.
+--
+-- ARGV    1 task   2 where to go on in the grid, '' at its begin
+-- Returns where to go on, '' if that was all
+local task, e = ARGV[1], { e = {}, f = {} }
+local def = def_of(task)
+if not def then return '' end
+for _, kind in ipairs({ 'e', 'f' }) do
+	for _, name in ipairs(def[kind] or {}) do e[kind][name] = true end
+end
+local fields = call('ZRANGE', GRID, ARGV[2] == '' and '[' .. task .. '@' or '(' .. ARGV[2], '(' .. task .. 'A', 'BYLEX', 'LIMIT', 0, 128)
+for _, field in ipairs(fields) do
+	local t = tonumber(field:match('@(%d+)$'))
+	local g, cell = load_cell(task, t)
+	local changed, left = false, 0
+	for _, kind in ipairs({ 'e', 'f' }) do
+		for name in pairs(g and g[kind] or {}) do
+			if not e[kind][name] then g[kind][name], changed = nil, true
+			elseif kind == 'e' then left = left + 1 end
+		end
+	end
+	if changed then
+		if g.n > left then g.n = 0 end
+		evaluate(task, t, g, def, cell)
+		save(cell, g)
+	end
+end
+return #fields == 128 and fields[128] or ''
