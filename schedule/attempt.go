@@ -33,7 +33,7 @@ func (c *crew) attempt(ctx context.Context, r *run) (*ischedule.End, <-chan stru
 	if task.Handler == "" {
 		patience += killAfter
 	}
-	err, returned := c.call(ctx, fn, r, patience)
+	returned, err := c.call(ctx, fn, r, patience)
 	return c.judge(r, task, err, context.Cause(ctx)), returned
 }
 
@@ -79,7 +79,7 @@ func errorText(err error) string {
 
 // call calls a function; its panic is an error. It returns soon once the context has ended, even if the function does not; the channel is
 // closed when that has.
-func (c *crew) call(ctx context.Context, fn Func, r *run, patience time.Duration) (err error, returned <-chan struct{}) {
+func (c *crew) call(ctx context.Context, fn Func, r *run, patience time.Duration) (returned <-chan struct{}, err error) {
 	result, done, log := make(chan error, 1), make(chan struct{}), newRunLog(c.s, r)
 	go func() {
 		defer close(done)
@@ -98,15 +98,15 @@ func (c *crew) call(ctx context.Context, fn Func, r *run, patience time.Duration
 	}()
 	select {
 	case err := <-result:
-		return err, done
+		return done, err
 	case <-ctx.Done():
 	}
 	select {
 	case err := <-result:
-		return err, done
+		return done, err
 	case <-time.After(patience):
 		c.logger().Error("function is stuck", "job", r.job(), "task", r.task(), "time", r.at(), "after", patience, "help", help.FunctionStuck)
-		return fmt.Errorf("the function did not return: %w", context.Cause(ctx)), done
+		return done, fmt.Errorf("the function did not return: %w", context.Cause(ctx))
 	}
 }
 

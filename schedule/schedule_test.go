@@ -7,11 +7,6 @@ import (
 	"github.com/runnel-go/runnel/schedule"
 )
 
-// hourly is a trigger at each full hour.
-func hourly(start time.Time) schedule.Trigger {
-	return schedule.Trigger{Name: "hour", Every: time.Hour, Start: start}
-}
-
 func TestADiamondRunsOncePerTime(t *testing.T) {
 	inRig(t, nil, func(r *rig, s *schedule.Scheduler) {
 		s.Job("nightly", schedule.Job{

@@ -22,12 +22,12 @@ run() {
 
 if [ "${1:-}" = short ]; then
 	while read -r name directory; do
-		run "$name" "$directory" ./internal/store ./internal/redisconn ./internal/stage &
+		run "$name" "$directory" ./internal/store ./internal/redisconn ./internal/stage ./internal/schedule &
 	done <<<"$servers"
 	wait
 else
 	while read -r name directory; do
-		run "$name" "$directory" ./internal/redisconn ./internal/store ./internal/stage ./stage ./internal/test/conformance ./internal/test/cluster ./internal/test/security ./internal/test/views ./internal/inspect
+		run "$name" "$directory" ./internal/redisconn ./internal/store ./internal/stage ./internal/schedule ./stage ./internal/test/conformance ./internal/test/cluster ./internal/test/security ./internal/test/views ./internal/inspect
 		RUNNEL_CHAOS_DURATION=30s run "$name" "$directory" -run '^TestFaults$' ./internal/test/chaos
 	done <<<"installed $(dirname "$(command -v redis-server)")
 $servers"
