@@ -18,7 +18,9 @@ import (
 
 	"github.com/runnel-go/runnel"
 	"github.com/runnel-go/runnel/codec"
+	"github.com/runnel-go/runnel/internal/extension"
 	"github.com/runnel-go/runnel/internal/families"
+	"github.com/runnel-go/runnel/internal/schedulers"
 	"github.com/runnel-go/runnel/internal/sets"
 	"github.com/runnel-go/runnel/internal/test/redistest"
 	"github.com/runnel-go/runnel/metrics"
@@ -205,15 +207,17 @@ func TestMetricsWithoutRedis(t *testing.T) {
 	<-ended // with an error or not: nothing could be handed over
 }
 
-// everyFamily returns the metrics of the core and of sets.
+// everyFamily returns the metrics of the core and of extensions.
 func everyFamily() []*families.Family {
 	all := families.All()
-	for _, m := range sets.New(nil).Metrics {
-		prefix := "runnel_stage_"
-		if m.OfApp {
-			prefix = "runnel_app_stage_"
+	for _, e := range []*extension.Extension{sets.New(nil), schedulers.New(nil)} {
+		for _, m := range e.Metrics {
+			prefix := "runnel_" + e.Name + "_"
+			if m.OfApp {
+				prefix = "runnel_app_" + e.Name + "_"
+			}
+			all = append(all, &families.Family{Name: prefix + m.Name, Help: m.Help, Kind: m.Kind, Labels: append([]string{"app"}, m.Labels...)})
 		}
-		all = append(all, &families.Family{Name: prefix + m.Name, Help: m.Help, Kind: m.Kind, Labels: append([]string{"app"}, m.Labels...)})
 	}
 	return all
 }
