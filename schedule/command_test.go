@@ -39,16 +39,22 @@ type program struct {
 	path, url string
 }
 
-// run runs a command of the app, and returns what it prints.
-func (p *program) run(code int, args ...string) string {
-	p.Helper()
+// try runs a command of the app, and returns its exit code and what it prints.
+func (p *program) try(args ...string) (code int, out string) {
 	cmd := exec.Command(p.path, append([]string{"--app", "ops"}, args...)...)
 	cmd.Env = append(os.Environ(), "RUNNEL_REDIS_URL="+p.url)
-	out, _ := cmd.CombinedOutput()
-	if got := cmd.ProcessState.ExitCode(); got != code {
+	text, _ := cmd.CombinedOutput()
+	return cmd.ProcessState.ExitCode(), string(text)
+}
+
+// run is try with a code that is wanted.
+func (p *program) run(code int, args ...string) string {
+	p.Helper()
+	got, out := p.try(args...)
+	if got != code {
 		p.Errorf("%v: exit code %d, want %d: %s", args, got, code, out)
 	}
-	return string(out)
+	return out
 }
 
 // worker starts a worker, and stops it at the end of the test or by the returned function.
@@ -74,11 +80,15 @@ func (p *program) worker(args ...string) (stop func()) {
 	return stop
 }
 
-// until waits until a command prints all of some texts.
+// until waits until a command succeeds and prints all of some texts.
 func (p *program) until(texts []string, args ...string) {
 	p.Helper()
 	for deadline := time.Now().Add(time.Minute); ; time.Sleep(200 * time.Millisecond) {
-		out, missing := p.run(0, args...), ""
+		code, out := p.try(args...)
+		missing := ""
+		if code != 0 {
+			missing = "success"
+		}
 		for _, text := range texts {
 			if !strings.Contains(out, text) {
 				missing = text
