@@ -14,7 +14,7 @@ import (
 // A book is what this worker knows of the stored jobs. A run says by which operation its task was defined: one that the book has not
 // heard of yet has it read again.
 type book struct {
-	busy  chan struct{} // has one token while somebody reads; a mutex would not heed contexts
+	busy  chan struct{} // has one token while jobs are looked up; a mutex would not heed contexts
 	begin sync.Once
 	at    time.Time // of the last read
 	tasks map[string]*taskOf

@@ -19,7 +19,7 @@ const (
 )
 
 // A memory is what an owner knows of what it may forget: cells that were over at a look, once all facts that were there then are acked.
-// Whoever applies one of those later is told by the horizon, which is the last of them in each partition.
+// An owner that applies one of those later is told by the horizon, which is the last of them in each partition.
 type memory struct {
 	busy    bool      // something has ended since the last round
 	next    time.Time // when to go on

@@ -119,7 +119,7 @@ func (o *owner) planTrigger(f *ischedule.Fire, rule *ischedule.Rule, times *jobs
 		for _, at := range p.Times[:n] {
 			f.Times = append(f.Times, at.UnixMilli())
 		}
-		f.Class = ischedule.Normal
+		f.Class = ischedule.Own
 		*room -= n
 	}
 	if !p.Newest.IsZero() {

@@ -2,6 +2,7 @@ package schedule_test
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"log/slog"
 	"os"
@@ -118,4 +119,17 @@ func (r *rig) want(what string, want ...string) {
 	if !slices.Equal(got, want) {
 		r.Errorf("%s: got %q, want %q\n%s", what, got, want, r.told.String())
 	}
+}
+
+// priorities are those of the cells of a partition, by task.
+func (r *rig) priorities(n int) map[string]int64 {
+	r.Helper()
+	all := map[string]int64{}
+	for cell, text := range r.c.Redis().HGetAll(r.c.Context(), fmt.Sprintf("__scell:shop.schedule.%d", n)).Val() {
+		var stored struct{ P int64 }
+		r.must(json.Unmarshal([]byte(text), &stored))
+		task, _, _ := strings.Cut(cell, "@")
+		all[task] = stored.P
+	}
+	return all
 }

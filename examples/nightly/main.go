@@ -54,7 +54,7 @@ func rates(_ context.Context, r *schedule.Run) error {
 	return nil
 }
 
-// sum may run again for the same day, where somebody activates it: it writes the same report.
+// sum may run again for the same day, by schedule activate: it writes the same report.
 func sum(_ context.Context, r *schedule.Run) error {
 	fmt.Println("report of", r.Time.Format(time.TimeOnly))
 	return nil

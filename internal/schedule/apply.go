@@ -16,8 +16,8 @@ type Fact struct {
 	Source     string
 	Time       int64 // ms since 1970
 	Generation int64
-	Operation  string // of the re-run that it belongs to, "" for none
-	Priority   int64
+	Operation  string   // of the re-run that it belongs to, "" for none
+	Priority   int64    // Own or one that it hands on
 	Targets    []string // tasks behind a letter: e, or f for those that its failure concerns
 }
 

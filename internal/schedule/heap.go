@@ -33,7 +33,7 @@ type Fire struct {
 	Omitted int64     // times that are left out
 	Source  string    // whose times are these
 	Times   []int64   // in ms, for which it has ended
-	Class   int64     // priority
+	Class   int64     // priority, or Own
 	CatchUp *Due      // goes on beside it
 
 	Done bool // false: it had changed

@@ -34,7 +34,7 @@ const opsKept = 1000
 // partition0 is the partition of operations and jobs.
 const partition0 = 0
 
-// An Op is an operation: what somebody wants to be done, and what became of it. The owner of partition 0 does them one after
+// An Op is an operation: what is asked for, and what became of it. The owner of partition 0 does them one after
 // the other.
 type Op struct {
 	Number int64 `json:"-"`

@@ -31,7 +31,7 @@ type RuleKind string
 const (
 	RuleTrigger  RuleKind = ""         // its times fire; the position is the last one, in ms
 	RuleCatchUp  RuleKind = "catchup"  // missed times are caught up; the position is how many of them have fired
-	RuleBackfill RuleKind = "backfill" // the same for times that somebody wants
+	RuleBackfill RuleKind = "backfill" // the same for times that were asked for
 	RulePause    RuleKind = "pause"    // a pause ends
 )
 

@@ -13,8 +13,9 @@ import (
 // MaxCrashes is how many workers a run may lose before it has crashed for good.
 const MaxCrashes = 3
 
-// Priorities, as cells have them.
+// Priorities, as cells have them. Facts hand one on to what they fire; with Own that has the priority of its task.
 const (
+	Own                         = -1
 	High, Normal, Low, Backfill = 0, 1, 2, 3
 )
 

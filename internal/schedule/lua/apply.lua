@@ -31,7 +31,7 @@ for i = 1, #ARGV, 9 do
 		n[2] = n[2] + 1
 	else
 		e[1] = gen
-		g.p = op ~= '' and priority or math.max(priority, def.p)
+		g.i, g.p = priority, priority < 0 and def.p or priority
 		-- A failure is an event of its own: what it starts is no part of a re-run.
 		if kind == 'f' then g.o = nil elseif op ~= '' then g.o = op elseif g.s ~= 'cleared' then g.o = nil end
 		if kind == 'f' then

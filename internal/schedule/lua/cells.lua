@@ -10,6 +10,7 @@
 --   z   the operation that froze it             y   the last one that froze it
 --   ng  the generation that the next firing after y has                 h   the generation whose end emits nothing
 --   o   the operation to whose re-run it belongs                        p   priority, 0 is first
+--   i   the priority that it has from what fired it, and hands on; -1: none, it has that of its task
 --   q   its place in the ready queue            r   runner              b   when its last attempt began   u   when it ended
 --   x   error                                   A   its last attempts before that one
 -- An edge is {s, n, c}: the largest generation that came, the smallest that counts, the one that the last firing used.
@@ -41,7 +42,7 @@ local function load_cell(task, t, def)
 	local raw = call('HGET', CELLS, cell)
 	if raw then return cjson.decode(raw), cell end
 	if not def then return nil, cell end
-	local g = { s = 'waiting', g = 0, a = 0, k = 0, m = 0, d = 0, p = def.p, n = def.n, e = {}, f = {} }
+	local g = { s = 'waiting', g = 0, a = 0, k = 0, m = 0, d = 0, p = def.p, i = -1, n = def.n, e = {}, f = {} }
 	for _, name in ipairs(def.e or {}) do g.e[name] = { 0, 1, 0 } end
 	for _, name in ipairs(def.f or {}) do g.f[name] = { 0, 1, 0 } end
 	call('ZADD', GRID, 0, field_of_grid(task, t))
@@ -116,7 +117,7 @@ local busy = { held = true, queued = true, running = true, retry = true }
 -- Ends the last attempt of a generation.
 local function emit_end(task, t, g)
 	local result = result_of[g.s]
-	if result and g.h ~= g.g then emit(task, t, g.g, result, g.o, g.p) end
+	if result and g.h ~= g.g then emit(task, t, g.g, result, g.o, g.i) end
 end
 
 -- Fires a cell as long as there is reason to; joins, which do nothing, succeed at once.

@@ -21,7 +21,7 @@ while i <= #ARGV do
 			end
 			g.c = math.min(there, g.n - 1)
 		end
-		g.z, g.p, g.o = nil, tonumber(ARGV[2]), ARGV[1]
+		g.z, g.p, g.i, g.o = nil, tonumber(ARGV[2]), tonumber(ARGV[2]), ARGV[1]
 		if ARGV[i + 2] == '1' then g.d = g.d + 1 end
 		if ARGV[i + 3] == '1' then g.h = g.ng end
 		evaluate(task, t, g, def, cell)
