@@ -304,13 +304,15 @@ func TestALostBeginningIsFoundAtOnce(t *testing.T) {
 				}, func(r *rig) {
 					r.put(item{ID: "first"})
 					r.c.Sleep(2 * time.Second)
-					r.forget()
-					requests.Store(0)
-					lose.Store(true)
-					r.put(item{ID: "a"})
-					r.c.Sleep(2 * time.Second)
-					if lose.Load() || len(r.noted()) != stages+1 || r.keys() != "" || requests.Load() > 200 {
-						t.Errorf("lost %v, calls %v, %d requests, there is %s", !lose.Load(), r.noted(), requests.Load(), r.keys())
+					for round := range 8 { // what comes first after a loss differs
+						r.forget()
+						requests.Store(0)
+						lose.Store(true)
+						r.put(item{ID: fmt.Sprint("a", round)})
+						r.c.Sleep(2 * time.Second)
+						if lose.Load() || len(r.noted()) != stages+1 || r.keys() != "" || requests.Load() > 200 {
+							t.Fatalf("round %d: lost %v, calls %v, %d requests, there is %s", round, !lose.Load(), r.noted(), requests.Load(), r.keys())
+						}
 					}
 				})
 			})
