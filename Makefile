@@ -157,10 +157,10 @@ web-check: ## check the module of the dashboard's browser tests, and run them if
 	cd web/browsertest && $(GO) vet ./... && $(GO) mod tidy -diff && $(GO) test -timeout $(TIMEOUT)
 
 test-web: ## test the dashboard in Chromium, which is installed if it is missing
-	@scripts/setup-web.sh
+	@scripts/setup-test.sh web
 	cd web/browsertest && $(GO) test -count 1 -timeout $(TIMEOUT)
 
 web-shots: ## take the pictures of the dashboard in docs/images, from running workers
-	@scripts/setup-web.sh
+	@scripts/setup-test.sh web
 	@mkdir -p docs/images
 	cd web/browsertest && RUNNEL_WEB_SHOTS=$(CURDIR)/docs/images $(GO) test -count 1 -timeout $(TIMEOUT) -run '^TestSchemes$$'

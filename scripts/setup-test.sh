@@ -1,14 +1,17 @@
 #!/usr/bin/env bash
 # Installs what the tests need and the machine lacks: redis-server, which they
 # start themselves, gcc, which Go's race detector needs, and promtool, which plays
-# the alerts. Does nothing where all are there.
+# the alerts; with the argument "web" also Chromium, which the browser tests of the
+# dashboard need. Does nothing where all are there.
 set -euo pipefail
 
-have() { command -v "$1" >/dev/null 2>&1; }
+# have reports whether one of some programs is there.
+have() { command -v "$@" >/dev/null 2>&1; }
 
 packages=()
 have redis-server || packages+=(redis-server)
 have gcc || packages+=(gcc libc6-dev)
+[ "${1:-}" != web ] || have chromium chromium-browser google-chrome chrome || packages+=(chromium fonts-dejavu-core)
 optional=() # without it a test says that it is skipped
 if [ "$(id -u)" -eq 0 ] && have apt-get && ! have promtool; then optional+=(prometheus); fi
 [ $((${#packages[@]} + ${#optional[@]})) -gt 0 ] || exit 0

@@ -52,7 +52,6 @@ type run struct {
 // A recorder notes lines as they come.
 type recorder struct {
 	began time.Time
-	mu    sync.Mutex
 	run   run
 }
 
@@ -151,9 +150,7 @@ func (r *recorder) start(ctx context.Context, reading *sync.WaitGroup, url strin
 	reading.Go(func() {
 		defer out.Close()
 		for lines := bufio.NewScanner(out); lines.Scan(); {
-			r.mu.Lock()
 			p.lines = append(p.lines, line{time.Since(r.began), lines.Text()})
-			r.mu.Unlock()
 		}
 	})
 	return cmd, nil
