@@ -18,7 +18,7 @@ var larger = map[string]struct {
 	methods, fields int
 	why             string
 }{
-	"internal/test/redistest.Server":  {37, 0, "what one can do to a server of a test"},
+	"internal/test/redistest.Server":  {36, 0, "what one can do to a server of a test"},
 	"internal/keys.Keys":              {30, 0, "one method for each kind of key: nothing else builds one"},
 	"internal/inspect.PartitionState": {0, 28, "the JSON of a partition, docs/json.md"},
 	"rebalance.machine":               {28, 28, "the state machine of a member, which is pure, and its golden scripts"},

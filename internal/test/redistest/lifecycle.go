@@ -16,11 +16,6 @@ const stopTimeout = 10 * time.Second
 
 // Kill ends the server with kill -9 and returns when it is gone. Killing a server that is down does nothing.
 func (s *Server) Kill() {
-	s.t.Helper()
-	s.kill()
-}
-
-func (s *Server) kill() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.proc != nil {
@@ -32,12 +27,7 @@ func (s *Server) kill() {
 func (s *Server) Running() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	select {
-	case <-s.proc.done:
-		return false
-	default:
-		return true
-	}
+	return !s.proc.ended()
 }
 
 // Stop asks the server to shut down, without saving and without waiting for replicas, and returns when it is gone.
@@ -46,10 +36,8 @@ func (s *Server) Stop() {
 	s.t.Helper()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	select {
-	case <-s.proc.done:
+	if s.proc.ended() {
 		return
-	default:
 	}
 	o := s.options()
 	o.MaxRetries = -1

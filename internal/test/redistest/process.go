@@ -28,13 +28,19 @@ func startProcess(cmd *exec.Cmd) (*process, error) {
 
 func (p *process) pid() int { return p.cmd.Process.Pid }
 
-// kill ends the process at once, frozen or not, and returns when it is gone.
-func (p *process) kill() {
+func (p *process) ended() bool {
 	select {
 	case <-p.done:
-		return
+		return true
 	default:
+		return false
 	}
-	killGroup(p.cmd.Process)
-	<-p.done
+}
+
+// kill ends the process at once, frozen or not, and returns when it is gone.
+func (p *process) kill() {
+	if !p.ended() {
+		killGroup(p.cmd.Process)
+		<-p.done
+	}
 }

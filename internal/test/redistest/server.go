@@ -87,7 +87,7 @@ func Launch(args ...string) (s *Server, stop func(), err error) {
 	}
 	s = &Server{args: args, dir: dir}
 	stop = func() {
-		s.kill()
+		s.Kill()
 		_ = os.RemoveAll(dir)
 	}
 	if err := s.launchNew(); err != nil {
@@ -101,7 +101,7 @@ func launchNew(t testing.TB, s *Server) *Server {
 	t.Helper()
 	tier.Server(t)
 	s.t, s.dir, s.tls = t, t.TempDir(), tlsConfig(t, s.args)
-	t.Cleanup(s.kill)
+	t.Cleanup(s.Kill)
 	if err := s.launchNew(); err != nil {
 		t.Fatal(err)
 	}
