@@ -49,7 +49,7 @@ func (c *conn) run() {
 	if !c.proxy.pass(c.cut) {
 		return
 	}
-	server, err := c.proxy.dial()
+	server, err := net.Dial("tcp", *c.proxy.target.Load())
 	if err != nil {
 		c.close()
 		return

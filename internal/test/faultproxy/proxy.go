@@ -6,6 +6,7 @@ import (
 	"net"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 )
@@ -18,15 +19,16 @@ type Proxy struct {
 	listener net.Listener
 	running  sync.WaitGroup
 
+	target  atomic.Pointer[string]
+	latency atomic.Int64 // a time.Duration
+	perSec  atomic.Int64 // bytes, 0 for any number
+
 	mu      sync.Mutex
-	target  string
 	rules   []*Rule
 	hits    map[string]int
 	conns   map[*conn]struct{}
 	gate    chan struct{} // closed while traffic may pass
 	replies chan struct{} // closed while replies may pass
-	latency time.Duration
-	perSec  int // bytes, 0 for any number
 	closed  bool
 }
 
@@ -38,9 +40,9 @@ func Start(t testing.TB, target string) *Proxy {
 		t.Fatalf("start fault proxy: %v", err)
 	}
 	p := &Proxy{
-		listener: l, target: target,
-		hits: map[string]int{}, conns: map[*conn]struct{}{}, gate: make(chan struct{}), replies: make(chan struct{}),
+		listener: l, hits: map[string]int{}, conns: map[*conn]struct{}{}, gate: make(chan struct{}), replies: make(chan struct{}),
 	}
+	p.SetTarget(target)
 	close(p.gate)
 	close(p.replies)
 	p.running.Go(p.accept)
@@ -52,11 +54,7 @@ func Start(t testing.TB, target string) *Proxy {
 func (p *Proxy) Addr() string { return p.listener.Addr().String() }
 
 // SetTarget makes connections from now on go to another server. Those that exist stay where they are; CutAll ends them.
-func (p *Proxy) SetTarget(addr string) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.target = addr
-}
+func (p *Proxy) SetTarget(addr string) { p.target.Store(&addr) }
 
 // Hits is the number of requests of a command, upper case, that have arrived at the proxy.
 func (p *Proxy) Hits(command string) int {
@@ -80,18 +78,10 @@ func (p *Proxy) Pause() { p.let(&p.gate, false) }
 func (p *Proxy) Resume() { p.let(&p.gate, true) }
 
 // Latency delays whatever passes, in each direction, by at least d. Throughput falls to 64 KiB per d and direction.
-func (p *Proxy) Latency(d time.Duration) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.latency = d
-}
+func (p *Proxy) Latency(d time.Duration) { p.latency.Store(int64(d)) }
 
 // Bandwidth lets each connection carry so many bytes a second in each direction, 0 for any number.
-func (p *Proxy) Bandwidth(perSecond int) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.perSec = perSecond
-}
+func (p *Proxy) Bandwidth(perSecond int) { p.perSec.Store(int64(perSecond)) }
 
 // HoldReplies holds back the server's replies, or delivers the held ones; requests are still
 // executed.
@@ -172,13 +162,6 @@ func (p *Proxy) forget(c *conn) {
 	delete(p.conns, c)
 }
 
-func (p *Proxy) dial() (net.Conn, error) {
-	p.mu.Lock()
-	target := p.target
-	p.mu.Unlock()
-	return net.Dial("tcp", target)
-}
-
 func (p *Proxy) open() []*conn {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -187,13 +170,8 @@ func (p *Proxy) open() []*conn {
 
 // pass waits until the latency is over and traffic may pass, and reports whether the connection still exists then.
 func (p *Proxy) pass(cut <-chan struct{}) bool {
-	p.mu.Lock()
-	latency := p.latency
-	p.mu.Unlock()
-	if latency > 0 && !wait(latency, cut) {
-		return false
-	}
-	return p.opened(&p.gate, cut)
+	latency := time.Duration(p.latency.Load())
+	return (latency <= 0 || wait(latency, cut)) && p.opened(&p.gate, cut)
 }
 
 // opened waits for a gate, and reports whether the connection still exists then.
@@ -211,9 +189,7 @@ func (p *Proxy) opened(gate *chan struct{}, cut <-chan struct{}) bool {
 
 // spend takes as long as n bytes do, and reports whether the connection still exists then.
 func (p *Proxy) spend(n int, cut <-chan struct{}) bool {
-	p.mu.Lock()
-	perSec := p.perSec
-	p.mu.Unlock()
+	perSec := p.perSec.Load()
 	return perSec <= 0 || wait(time.Duration(n)*time.Second/time.Duration(perSec), cut)
 }
 
