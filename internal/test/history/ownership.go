@@ -84,9 +84,7 @@ func (o *ownership) begin(r *Record, ids []entryID) {
 	case r.Epoch > o.latest.first.Epoch:
 		o.handover(o.latest, r)
 		o.latest = t
-	case r.Epoch < o.latest.first.Epoch && o.leftover(r, ids):
-		o.c.report.Leftovers++
-	case r.Epoch < o.latest.first.Epoch && o.c.faults.split(r.At):
+	case r.Epoch < o.latest.first.Epoch && (o.leftover(r, ids) || o.c.faults.split(r.At)):
 		o.c.report.Leftovers++
 	case r.Epoch < o.latest.first.Epoch && o.woken(t, r):
 		o.c.report.Leftovers++

@@ -125,12 +125,9 @@ type entryID struct{ ms, seq uint64 }
 
 func parseID(s string) (entryID, error) {
 	ms, seq, _ := strings.Cut(s, "-")
-	m, err := strconv.ParseUint(ms, 10, 64)
-	if err != nil {
-		return entryID{}, fmt.Errorf("entry ID %q", s)
-	}
-	n, err := strconv.ParseUint(seq, 10, 64)
-	if err != nil {
+	m, msErr := strconv.ParseUint(ms, 10, 64)
+	n, seqErr := strconv.ParseUint(seq, 10, 64)
+	if msErr != nil || seqErr != nil {
 		return entryID{}, fmt.Errorf("entry ID %q", s)
 	}
 	return entryID{m, n}, nil
