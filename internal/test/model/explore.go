@@ -93,9 +93,9 @@ func (r Result) String() string {
 type explorer[S comparable] struct {
 	m       machine[S]
 	states  *table[S]
-	parents list
-	fair    list // the states after each by a fair step
-	ends    list // where those of each state end in fair
+	parents chunks[uint32]
+	fair    chunks[uint32] // the states after each by a fair step
+	ends    chunks[uint32] // where those of each state end in fair
 	out     []step[S]
 	result  Result
 }
@@ -183,10 +183,10 @@ func (e *explorer[S]) live() {
 func (e *explorer[S]) leads(i int, can []bool) bool {
 	from := 0
 	if i > 0 {
-		from = int(e.ends.at(i - 1))
+		from = int(*e.ends.at(i - 1))
 	}
-	for k := from; k < int(e.ends.at(i)); k++ {
-		if can[e.fair.at(k)] {
+	for k := from; k < int(*e.ends.at(i)); k++ {
+		if can[*e.fair.at(k)] {
 			return true
 		}
 	}
@@ -202,7 +202,7 @@ const renamed = "(names change here)"
 // continues with those.
 func (e *explorer[S]) trace(to int, breaks string) (lines []string) {
 	var way []int
-	for i := to; i > 0; i = int(e.parents.at(i)) {
+	for i := to; i > 0; i = int(*e.parents.at(i)) {
 		way = append(way, i)
 	}
 	s, at := e.m.start(), 0

@@ -4,20 +4,34 @@ import "hash/maphash"
 
 const chunkBits = 15
 
+// chunks are values that are never moved, however many there are.
+type chunks[T any] struct {
+	all [][]T
+	n   int
+}
+
+func (c *chunks[T]) at(i int) *T { return &c.all[i>>chunkBits][i&(1<<chunkBits-1)] }
+
+func (c *chunks[T]) add(v T) {
+	if c.n&(1<<chunkBits-1) == 0 {
+		c.all = append(c.all, make([]T, 0, 1<<chunkBits))
+	}
+	last := &c.all[len(c.all)-1]
+	*last = append(*last, v)
+	c.n++
+}
+
 // A table numbers states in the order in which they are added. It keeps each once,
 // without pointers, in pieces that are never moved.
 type table[S comparable] struct {
-	seed   maphash.Seed
-	chunks [][]S
-	n      int
-	slots  []uint32 // number + 1 of a state, 0 where there is none; a power of two of them
+	chunks[S]
+	seed  maphash.Seed
+	slots []uint32 // number + 1 of a state, 0 where there is none; a power of two of them
 }
 
 func newTable[S comparable]() *table[S] {
 	return &table[S]{seed: maphash.MakeSeed(), slots: make([]uint32, 1<<12)}
 }
-
-func (t *table[S]) at(i int) *S { return &t.chunks[i>>chunkBits][i&(1<<chunkBits-1)] }
 
 // add returns the number of a state and whether it is a new one.
 func (t *table[S]) add(s *S) (i int, fresh bool) {
@@ -28,12 +42,7 @@ func (t *table[S]) add(s *S) (i int, fresh bool) {
 			return i, false
 		}
 	}
-	if t.n&(1<<chunkBits-1) == 0 {
-		t.chunks = append(t.chunks, make([]S, 0, 1<<chunkBits))
-	}
-	last := &t.chunks[len(t.chunks)-1]
-	*last = append(*last, *s)
-	t.n++
+	t.chunks.add(*s)
 	t.slots[h] = uint32(t.n)
 	if 3*t.n > 2*len(t.slots) {
 		t.grow()
@@ -52,20 +61,3 @@ func (t *table[S]) grow() {
 		t.slots[h] = uint32(i + 1)
 	}
 }
-
-// A list is one of numbers that is never moved, however long it gets.
-type list struct {
-	chunks [][]uint32
-	n      int
-}
-
-func (l *list) add(v uint32) {
-	if l.n&(1<<chunkBits-1) == 0 {
-		l.chunks = append(l.chunks, make([]uint32, 0, 1<<chunkBits))
-	}
-	last := &l.chunks[len(l.chunks)-1]
-	*last = append(*last, v)
-	l.n++
-}
-
-func (l *list) at(i int) uint32 { return l.chunks[i>>chunkBits][i&(1<<chunkBits-1)] }
