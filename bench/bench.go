@@ -190,13 +190,13 @@ func (b *Bench) run(ctx context.Context, s Side) (Result, error) {
 	}
 	run := s.Run
 	if run == nil {
-		run = func(ctx context.Context, _ *Bench, t Task) (Result, error) { return runChild(ctx, t) }
+		run = runChild
 	}
 	before, err := b.serverCPU(ctx)
 	if err != nil {
 		return nil, err
 	}
-	r, err := run(ctx, b, t)
+	r, err := run(ctx, t)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", s.Name, err)
 	}

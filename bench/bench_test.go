@@ -112,7 +112,7 @@ func TestClaimsOfRounds(t *testing.T) {
 func TestSidesTakeTurnsInGoingFirst(t *testing.T) {
 	var order []string
 	side := func(name string) Side {
-		return Side{Name: name, Run: func(context.Context, *Bench, Task) (Result, error) {
+		return Side{Name: name, Run: func(context.Context, Task) (Result, error) {
 			order = append(order, name)
 			return Result{"rate": 1}, nil
 		}}

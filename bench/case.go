@@ -29,7 +29,7 @@ type Side struct {
 	Name string
 	Task Task // of a child process
 	// Run measures a round, where that takes more than one child process.
-	Run func(ctx context.Context, b *Bench, t Task) (Result, error)
+	Run func(ctx context.Context, t Task) (Result, error)
 	// Before prepares the server for a round, and is not measured.
 	Before func(ctx context.Context, b *Bench, t *Task) error
 }
@@ -103,8 +103,8 @@ var cases = []Case{
 	{Name: "stage-shapes", About: stageShapesAbout, Plan: planStageShapes},
 }
 
-// best runs some tasks a few times in turn, and returns the one with the highest median rate.
-func (b *Bench) best(ctx context.Context, sides []Side) (Side, []string, error) {
+// best runs some sides a few times in turn, and returns the one with the highest median rate under a name.
+func (b *Bench) best(ctx context.Context, name string, sides []Side) (Side, []string, error) {
 	rates := make([][]float64, len(sides))
 	for round := range b.scale(3, 1) {
 		for i := range sides {
@@ -123,5 +123,22 @@ func (b *Bench) best(ctx context.Context, sides []Side) (Side, []string, error) 
 		}
 		notes = append(notes, calibrated(s.Name, rates[i]))
 	}
-	return sides[chosen], append(notes, "chosen: "+sides[chosen].Name), nil
+	best := sides[chosen]
+	best.Name = name
+	return best, append(notes, "chosen: "+sides[chosen].Name), nil
+}
+
+// compare adds Runnel's Raw over a backlog and the best loop by hand, each with a name behind its own.
+func (b *Bench) compare(ctx context.Context, p *Plan, name string, t Task, hand []Side) error {
+	best, notes, err := b.best(ctx, "by hand, "+name, hand)
+	if err != nil {
+		return err
+	}
+	raw := Side{Name: "Raw, " + name, Task: t.runnel("raw")}
+	p.Sides = append(p.Sides, raw, best)
+	p.Claims = append(p.Claims, ratio("rate", raw.Name, best.Name, stats.Bar{}))
+	for _, n := range notes {
+		p.Notes = append(p.Notes, name+": "+n)
+	}
+	return nil
 }

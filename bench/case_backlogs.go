@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"strconv"
 	"time"
 
 	"github.com/runnel-go/runnel/bench/internal/stats"
@@ -32,18 +33,11 @@ func planHandlers(ctx context.Context, b *Bench) (*Plan, error) {
 	} {
 		t := backlog
 		t.Events, t.Work, t.Whole = h.events, h.work, h.events == backlog.Events
-		best, notes, err := b.best(ctx, laneSides(t))
-		if err != nil {
+		if err := b.compare(ctx, p, h.name, t, laneSides(t)); err != nil {
 			return nil, err
 		}
-		best.Name = "by hand, " + h.name
-		p.Sides = append(p.Sides, Side{Name: "Raw, " + h.name, Task: t.runnel("raw")}, best)
-		p.Claims = append(p.Claims, ratio("rate", "Raw, "+h.name, best.Name, stats.Bar{}))
 		if h.work > 0 {
-			p.Claims = append(p.Claims, busy("Raw, "+h.name), busy(best.Name))
-		}
-		for _, n := range notes {
-			p.Notes = append(p.Notes, h.name+": "+n)
+			p.Claims = append(p.Claims, busy("Raw, "+h.name), busy("by hand, "+h.name))
 		}
 	}
 	return p, nil
@@ -83,15 +77,8 @@ func planPayloads(ctx context.Context, b *Bench) (*Plan, error) {
 		if err := fill(ctx, b.rdb, t); err != nil {
 			return nil, err
 		}
-		best, notes, err := b.best(ctx, plainSides(t, size.counts...))
-		if err != nil {
+		if err := b.compare(ctx, p, size.name, t, plainSides(t, size.counts...)); err != nil {
 			return nil, err
-		}
-		best.Name = "by hand, " + size.name
-		p.Sides = append(p.Sides, Side{Name: "Raw, " + size.name, Task: t.runnel("raw")}, best)
-		p.Claims = append(p.Claims, ratio("rate", "Raw, "+size.name, best.Name, stats.Bar{}))
-		for _, n := range notes {
-			p.Notes = append(p.Notes, size.name+": "+n)
 		}
 	}
 	return p, nil
@@ -153,11 +140,10 @@ func planAOF(ctx context.Context, b *Bench) (*Plan, error) {
 	if err := fill(ctx, b.rdb, t); err != nil {
 		return nil, err
 	}
-	best, notes, err := b.best(ctx, plainSides(t, 64, 256))
+	best, notes, err := b.best(ctx, "by hand", plainSides(t, 64, 256))
 	if err != nil {
 		return nil, err
 	}
-	best.Name = "by hand"
 	sent := b.produced(100, b.scale(100_000, 10_000))
 	send, pipeline := sent.sideOf("Send of 100", "runnel-send", false), sent.sideOf("pipeline", "plain-send", false)
 	send.Before, pipeline.Before = dropSent, dropSent
@@ -186,25 +172,19 @@ const longAOF = 512 << 20
 
 // shortenAOF has the append-only file rewritten once it is long, and waits for it.
 func shortenAOF(ctx context.Context, b *Bench, _ *Task) error {
-	size := func() (n int64, busy bool) {
-		info := b.rdb.InfoMap(ctx, "persistence")
-		fmt.Sscan(info.Item("Persistence", "aof_current_size"), &n)
-		return n, info.Item("Persistence", "aof_rewrite_in_progress") == "1" || info.Item("Persistence", "aof_rewrite_scheduled") == "1"
-	}
-	if n, _ := size(); n < longAOF {
+	info := func(field string) string { return b.rdb.InfoMap(ctx, "persistence").Item("Persistence", field) }
+	if n, _ := strconv.Atoi(info("aof_current_size")); n < longAOF {
 		return nil
 	}
 	if err := b.rdb.BgRewriteAOF(ctx).Err(); err != nil {
 		return err
 	}
-	for {
-		if _, busy := size(); !busy {
-			return nil
-		}
+	for info("aof_rewrite_scheduled") == "1" || info("aof_rewrite_in_progress") == "1" { // in this order it happens
 		if err := rest(ctx, 20*time.Millisecond); err != nil {
 			return err
 		}
 	}
+	return nil
 }
 
 // rest waits, but not beyond the end of ctx.

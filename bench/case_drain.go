@@ -24,7 +24,7 @@ func planDrain(ctx context.Context, b *Bench) (*Plan, error) {
 			return nil, err
 		}
 	}
-	best, notes, err := b.best(ctx, plainSides(packed, 64, 256))
+	best, notes, err := b.best(ctx, "by hand", plainSides(packed, 64, 256))
 	if err != nil {
 		return nil, err
 	}
@@ -34,7 +34,7 @@ func planDrain(ctx context.Context, b *Bench) (*Plan, error) {
 			{Name: "Records, MsgPack", Task: packed.runnel("records")},
 			{Name: "by hand, MsgPack", Task: best.Task.over(packed, true)},
 			{Name: "Raw", Task: packed.runnel("raw")},
-			{Name: "by hand", Task: best.Task},
+			best,
 			{Name: "by hand, own replies", Task: best.Task.ownReplies()},
 			{Name: "by hand, JSON", Task: best.Task.over(text, true)},
 			{Name: "Records, JSON", Task: text.runnel("records")},

@@ -35,8 +35,8 @@ func planGaps(_ context.Context, b *Bench) (*Plan, error) {
 	for _, f := range []struct {
 		name string
 		do   func(*duel, context.Context) error
-	}{{"kill -9", (*duel).kill}, {"clean stop", (*duel).stop}, {"third worker joins", (*duel).add}} {
-		p.Sides = append(p.Sides, Side{Name: f.name, Task: t, Run: func(ctx context.Context, _ *Bench, t Task) (Result, error) {
+	}{{"kill -9", ending((*workerProcess).kill)}, {"clean stop", ending((*workerProcess).stop)}, {"third worker joins", (*duel).add}} {
+		p.Sides = append(p.Sides, Side{Name: f.name, Task: t, Run: func(ctx context.Context, t Task) (Result, error) {
 			gap, err := longestPause(ctx, t, f.do)
 			return Result{"gap": float64(gap.Microseconds()) / 1e3}, err
 		}})
@@ -70,12 +70,11 @@ func longestPause(ctx context.Context, t Task, happens func(*duel, context.Conte
 	flow, stopFlow := context.WithCancel(ctx)
 	sent := make(chan error, 1)
 	go func() {
-		sender := t
-		sender.Role = "sender"
-		_, err := runChild(flow, sender)
+		t.Role = "sender"
+		_, err := runChild(flow, t)
 		sent <- err
 	}()
-	err = d.measure(ctx, happens, &gap)
+	gap, err = d.measure(ctx, happens)
 	early := len(sent) > 0
 	stopFlow()
 	if sendErr := <-sent; early {
@@ -84,24 +83,22 @@ func longestPause(ctx context.Context, t Task, happens func(*duel, context.Conte
 	return gap, err
 }
 
-func (d *duel) measure(ctx context.Context, happens func(*duel, context.Context) error, gap *time.Duration) error {
+func (d *duel) measure(ctx context.Context, happens func(*duel, context.Context) error) (time.Duration, error) {
 	if err := errors.Join(awaitShares(ctx, d.ws, d.t.Partitions), rest(ctx, gapSettles)); err != nil {
-		return err
+		return 0, err
 	}
 	from := time.Now().Add(-gapOverlaps).UnixNano()
 	if err := happens(d, ctx); err != nil {
-		return err
+		return 0, err
 	}
 	if err := errors.Join(awaitShares(ctx, d.ws, d.t.Partitions), rest(ctx, gapWatches)); err != nil {
-		return err
+		return 0, err
 	}
 	var events []Told
 	for _, w := range d.all {
 		events = append(events, w.handled()...)
 	}
-	var err error
-	*gap, err = pauseOf(events, from, d.t.Partitions)
-	return err
+	return pauseOf(events, from, d.t.Partitions)
 }
 
 // pauseOf is the longest time between two events of one partition, from a moment on.
@@ -132,14 +129,11 @@ func (d *duel) add(ctx context.Context) error {
 	return nil
 }
 
-func (d *duel) kill(context.Context) error {
-	d.ws[0].kill()
-	d.ws = d.ws[1:]
-	return nil
-}
-
-func (d *duel) stop(context.Context) error {
-	d.ws[0].stop()
-	d.ws = d.ws[1:]
-	return nil
+// ending ends a worker of a duel.
+func ending(end func(*workerProcess)) func(*duel, context.Context) error {
+	return func(d *duel, _ context.Context) error {
+		end(d.ws[0])
+		d.ws = d.ws[1:]
+		return nil
+	}
 }

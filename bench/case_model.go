@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"maps"
 
 	"golang.org/x/sync/errgroup"
 
@@ -16,7 +15,7 @@ const modelAbout = "What an event of 100 bytes costs the server, as the CPU time
 
 func planModel(ctx context.Context, b *Bench) (*Plan, error) {
 	backlog := b.packed()
-	backlog.Events, backlog.Whole = b.scale(200_000, 20_000), true
+	backlog.Events = b.scale(200_000, 20_000)
 	if err := fill(ctx, b.rdb, backlog); err != nil {
 		return nil, err
 	}
@@ -32,7 +31,7 @@ func planModel(ctx context.Context, b *Bench) (*Plan, error) {
 			{Name: "send", Task: send, Before: dropSent},
 			{Name: "one processor", Task: one},
 			{Name: "three processors", Task: three},
-			{Name: "send to two processors", Task: following, Before: dropSent, Run: func(ctx context.Context, _ *Bench, t Task) (Result, error) {
+			{Name: "send to two processors", Task: following, Before: dropSent, Run: func(ctx context.Context, t Task) (Result, error) {
 				send.URL, send.Run = t.URL, t.Run
 				return together(ctx, t, send)
 			}},
@@ -64,8 +63,6 @@ func together(ctx context.Context, tasks ...Task) (Result, error) {
 			return err
 		})
 	}
-	if err := g.Wait(); err != nil {
-		return nil, err
-	}
-	return maps.Clone(results[0]), nil
+	err := g.Wait()
+	return results[0], err
 }

@@ -36,11 +36,10 @@ func planPeers(ctx context.Context, b *Bench) (*Plan, error) {
 		{"asynq", asynqSides(b.scale(20_000, 2_000))},
 		{"redisqueue", redisqueueSides(packed, b.scale(60_000, 10_000))},
 	} {
-		best, notes, err := b.best(ctx, peer.variants)
+		best, notes, err := b.best(ctx, peer.name, peer.variants)
 		if err != nil {
 			return nil, err
 		}
-		best.Name = peer.name
 		p.Sides = append(p.Sides, best)
 		p.Notes = append(p.Notes, notes...)
 	}

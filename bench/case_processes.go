@@ -31,13 +31,10 @@ func planProcesses(ctx context.Context, b *Bench) (*Plan, error) {
 		if n == 1 {
 			name = "1 process"
 		}
-		p.Sides = append(p.Sides, Side{Name: name, Task: t, Run: func(ctx context.Context, _ *Bench, t Task) (Result, error) {
+		p.Sides = append(p.Sides, Side{Name: name, Task: t, Run: func(ctx context.Context, t Task) (Result, error) {
 			return watchWorkers(ctx, t, n)
 		}})
-		p.Claims = append(p.Claims, Claim{
-			Name: name + ", rate / possible", Unit: "×", Bar: atLeast(0.95),
-			Of: func(r Round) float64 { return r[name]["share"] },
-		})
+		p.Claims = append(p.Claims, figure(name+", rate / possible", name, "share", "×", atLeast(0.95)))
 	}
 	return p, nil
 }
@@ -60,10 +57,7 @@ func watchWorkers(ctx context.Context, t Task, n int) (_ Result, err error) {
 		}
 		ws = append(ws, w)
 	}
-	if err := awaitShares(ctx, ws, t.Partitions); err != nil {
-		return nil, err
-	}
-	if err := rest(ctx, processWarmUp); err != nil {
+	if err := errors.Join(awaitShares(ctx, ws, t.Partitions), rest(ctx, processWarmUp)); err != nil {
 		return nil, err
 	}
 	from := time.Now().UnixNano()

@@ -33,21 +33,15 @@ func planProduce(ctx context.Context, b *Bench) (*Plan, error) {
 	batches := b.produced(100, b.scale(200_000, 20_000))
 	single := b.produced(100, b.scale(60_000, 6_000))
 	single.Count, single.Readers = 1, senders
-	var pools []Side
-	for _, pool := range []int{0, senders} {
-		t := single
-		t.Pool = pool
-		name := "default pool"
-		if pool > 0 {
-			name = fmt.Sprintf("pool of %d", pool)
-		}
-		pools = append(pools, t.sideOf("one by one, "+name, "plain-send", false))
-	}
-	best, notes, err := b.best(ctx, pools)
+	wide := single
+	wide.Pool = senders
+	best, notes, err := b.best(ctx, "XADD, one by one", []Side{
+		single.sideOf("one by one, default pool", "plain-send", false),
+		wide.sideOf(fmt.Sprint("one by one, pool of ", senders), "plain-send", false),
+	})
 	if err != nil {
 		return nil, err
 	}
-	best.Name = "XADD, one by one"
 	return &Plan{
 		Sides: []Side{
 			batches.sideOf("pipeline that encodes", "plain-send", true),

@@ -7,9 +7,9 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"os/exec"
+	"slices"
 	"strings"
 	"time"
 
@@ -67,25 +67,25 @@ type Result map[string]float64
 // roles are what a child process can be.
 var roles = map[string]func(context.Context, Task) (Result, error){
 	"runnel-drain":   runnelDrain,
-	"plain-drain":    plainDrain,
+	"plain-drain":    byHand(plainDrain),
 	"runnel-send":    runnelSend,
-	"plain-send":     plainSend,
-	"sender":         sendPaced,
+	"plain-send":     byHand(plainSend),
+	"sender":         byHand(sendPaced),
 	"runnel-latency": runnelLatency,
-	"plain-latency":  plainLatency,
+	"plain-latency":  byHand(plainLatency),
 	"runnel-idle":    runnelIdle,
 	"runnel-worker":  runnelWorker,
 	"runnel-stage":   runnelStage,
-	"bare-stage":     bareStage,
+	"bare-stage":     byHand(bareStage),
 	"runnel-put":     runnelPut,
-	"bare-save":      bareSave,
-	"saver":          saver,
+	"bare-save":      byHand(bareSave),
+	"saver":          byHand(saver),
 	"runnel-seen":    runnelSeen,
-	"bare-seen":      bareSeen,
+	"bare-seen":      byHand(bareSeen),
 	"idle-set":       idleSet,
-	"watermill":      watermillDrain,
-	"asynq":          asynqDrain,
-	"redisqueue":     redisqueueDrain,
+	"watermill":      byHand(watermillDrain),
+	"asynq":          byHand(asynqDrain),
+	"redisqueue":     byHand(redisqueueDrain),
 }
 
 // childMain is the main function of a child process. It prints one line, the result.
@@ -119,11 +119,7 @@ func childCommand(ctx context.Context, t Task) (*exec.Cmd, error) {
 		return nil, err
 	}
 	cmd := exec.CommandContext(ctx, path)
-	for _, v := range os.Environ() {
-		if !strings.HasPrefix(v, "RUNNEL_") {
-			cmd.Env = append(cmd.Env, v)
-		}
-	}
+	cmd.Env = slices.DeleteFunc(os.Environ(), func(v string) bool { return strings.HasPrefix(v, "RUNNEL_") })
 	cmd.Env = append(cmd.Env, childVariable+"="+string(text))
 	proc.Tie(cmd)
 	return cmd, nil
@@ -141,7 +137,7 @@ func runChild(ctx context.Context, t Task) (Result, error) {
 	if err := cmd.Run(); err != nil {
 		return nil, fmt.Errorf("%w: %s", cmp.Or(ctx.Err(), err), tail(log.String()))
 	}
-	result, err := lastLine(&out)
+	result, err := lastLine(out.String())
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w: %s", t.Role, err, tail(log.String()))
 	}
@@ -149,14 +145,10 @@ func runChild(ctx context.Context, t Task) (Result, error) {
 }
 
 // lastLine reads the result of a child, which libraries may have printed before.
-func lastLine(r io.Reader) (Result, error) {
-	text, err := io.ReadAll(r)
-	if err != nil {
-		return nil, err
-	}
-	lines := strings.Split(strings.TrimSpace(string(text)), "\n")
+func lastLine(text string) (Result, error) {
+	text = strings.TrimSpace(text)
 	var result Result
-	if err := json.Unmarshal([]byte(lines[len(lines)-1]), &result); err != nil {
+	if err := json.Unmarshal([]byte(text[strings.LastIndexByte(text, '\n')+1:]), &result); err != nil {
 		return nil, fmt.Errorf("read the result: %w", err)
 	}
 	if len(result) == 0 {

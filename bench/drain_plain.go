@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 	"unsafe"
 
@@ -26,6 +27,18 @@ func newClient(t Task) (*redis.Client, error) {
 		o.PoolSize = t.Pool
 	}
 	return redis.NewClient(o), nil
+}
+
+// byHand makes a role of a function that uses a client of its own.
+func byHand(run func(context.Context, Task, *redis.Client) (Result, error)) func(context.Context, Task) (Result, error) {
+	return func(ctx context.Context, t Task) (Result, error) {
+		rdb, err := newClient(t)
+		if err != nil {
+			return nil, err
+		}
+		defer rdb.Close()
+		return run(ctx, t, rdb)
+	}
 }
 
 const (
@@ -56,12 +69,7 @@ type acks struct {
 
 // plainDrain processes the backlog of a stream from its beginning with a fresh
 // consumer group, which it removes.
-func plainDrain(ctx context.Context, t Task) (Result, error) {
-	rdb, err := newClient(t)
-	if err != nil {
-		return nil, err
-	}
-	defer rdb.Close()
+func plainDrain(ctx context.Context, t Task, rdb *redis.Client) (Result, error) {
 	if err := createGroups(ctx, rdb, t.logs(), t.Run, "0"); err != nil {
 		return nil, err
 	}
@@ -81,10 +89,9 @@ func (p *plain) run(ctx context.Context) error {
 	p.lanes, p.acks = map[string]chan []redis.XMessage{}, map[string]chan<- acks{}
 	logs := p.t.logs()
 	var readers, lanes, ackers errgroup.Group
-	share := (len(logs) + p.t.Readers - 1) / p.t.Readers
+	shares := slices.Collect(slices.Chunk(logs, (len(logs)+p.t.Readers-1)/p.t.Readers))
 	var toAckers []chan acks
-	for from := 0; from < len(logs); from += share {
-		mine := logs[from:min(from+share, len(logs))]
+	for _, mine := range shares {
 		done := make(chan acks, ackDepth)
 		toAckers = append(toAckers, done)
 		for _, log := range mine {
@@ -93,8 +100,7 @@ func (p *plain) run(ctx context.Context) error {
 		}
 		ackers.Go(func() error { return p.ack(ctx, done) })
 	}
-	for from := 0; from < len(logs); from += share {
-		mine := logs[from:min(from+share, len(logs))]
+	for _, mine := range shares {
 		readers.Go(func() error { return p.read(ctx, mine) })
 	}
 	for log, lane := range p.lanes {
@@ -122,10 +128,7 @@ func (p *plain) read(ctx context.Context, logs []string) error {
 	if p.t.Reply {
 		return p.readReplies(ctx, logs)
 	}
-	args := append([]string{}, logs...)
-	for range logs {
-		args = append(args, ">")
-	}
+	args := newEntries(logs)
 	for p.m.n.Load() < p.m.want {
 		streams, err := p.rdb.XReadGroup(ctx, &redis.XReadGroupArgs{
 			Group: p.t.Run, Consumer: "plain", Streams: args, Count: int64(p.t.Count), Block: p.block(),
@@ -148,6 +151,11 @@ func (p *plain) read(ctx context.Context, logs []string) error {
 		}
 	}
 	return nil
+}
+
+// newEntries are arguments of XREADGROUP for what nobody has read.
+func newEntries(logs []string) []string {
+	return slices.Concat(logs, slices.Repeat([]string{">"}, len(logs)))
 }
 
 // decode decodes a payload as Runnel does, without a copy.

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -12,9 +11,7 @@ import (
 	"time"
 
 	"github.com/runnel-go/runnel"
-	"github.com/runnel-go/runnel/internal/inspect"
-	"github.com/runnel-go/runnel/internal/redisconn"
-	"github.com/runnel-go/runnel/internal/store"
+	"github.com/runnel-go/runnel/admin"
 	"github.com/runnel-go/runnel/metrics"
 	"github.com/runnel-go/runnel/web"
 )
@@ -88,15 +85,9 @@ func watch(app *runnel.App, processor string) (stop func(), err error) {
 	}
 	var watching sync.WaitGroup
 	watching.Go(func() {
-		tick := time.NewTicker(time.Second)
-		defer tick.Stop()
-		for {
+		for began, n := time.Now(), 1; ctx.Err() == nil; n++ {
 			handler.ServeHTTP(httptest.NewRecorder(), httptest.NewRequest("GET", "/metrics", nil))
-			select {
-			case <-ctx.Done():
-				return
-			case <-tick.C:
-			}
+			_ = rest(ctx, time.Until(began.Add(time.Duration(n)*time.Second)))
 		}
 	})
 	watching.Go(func() {
@@ -152,27 +143,11 @@ func runUntil(ctx context.Context, app *runnel.App, wait func(context.Context) e
 // forget removes what the processor of a task left behind, so that the next one
 // finds the server as this one did. It is an error if not all was acked.
 func forget(ctx context.Context, t Task) error {
-	client, err := store.Open(redisconn.Options{URL: t.URL, Keys: keyNames})
-	if err != nil {
-		return err
+	app := newApp(t)
+	defer app.Close()
+	gone, err := admin.New(app).RemoveProcessor(ctx, t.Stream, t.Run, &admin.RemoveOptions{Dead: true})
+	if err == nil && t.Whole && gone.Lag > 0 {
+		err = fmt.Errorf("%d events were not acked", gone.Lag)
 	}
-	defer client.Close()
-	state, err := inspect.Processor(ctx, client, t.Stream, t.Run, 0)
-	if err != nil {
-		return err
-	}
-	left := state.Totals.Lag
-	for _, p := range state.Partitions {
-		if err := client.Forget(ctx, client.Partition(t.Stream, t.Run, p.Partition), true); err != nil {
-			return err
-		}
-	}
-	_, err = client.Unregister(ctx, t.Stream, t.Run)
-	if err := errors.Join(client.ForgetMembers(ctx, t.Stream, t.Run), err); err != nil {
-		return err
-	}
-	if t.Whole && left > 0 {
-		return fmt.Errorf("%d events were not acked", left)
-	}
-	return nil
+	return err
 }

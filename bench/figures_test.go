@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -83,12 +82,12 @@ func TestPauseOfPartitions(t *testing.T) {
 }
 
 func TestResultIsTheLastLine(t *testing.T) {
-	r, err := lastLine(strings.NewReader("some library says hello\n{\"rate\":5}\n"))
+	r, err := lastLine("some library says hello\n{\"rate\":5}\n")
 	if err != nil || r["rate"] != 5 {
 		t.Errorf("got %v, %v", r, err)
 	}
 	for _, text := range []string{"", "{}", "nothing"} {
-		if _, err := lastLine(strings.NewReader(text)); err == nil {
+		if _, err := lastLine(text); err == nil {
 			t.Errorf("%q is a result", text)
 		}
 	}

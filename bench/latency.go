@@ -12,6 +12,7 @@ import (
 	"unsafe"
 
 	"github.com/redis/go-redis/v9"
+	"golang.org/x/sync/errgroup"
 
 	"github.com/runnel-go/runnel"
 	"github.com/runnel-go/runnel/bench/internal/proc"
@@ -25,18 +26,11 @@ const stampSize = 8
 
 // sendPaced appends entries one by one, at even intervals, to the partitions in turn, each with its
 // time of sending. It has its own process: in that of the handlers its wake-ups would delay them.
-func sendPaced(ctx context.Context, t Task) (Result, error) {
-	rdb, err := newClient(t)
-	if err != nil {
-		return nil, err
-	}
-	defer rdb.Close()
+func sendPaced(ctx context.Context, t Task, rdb *redis.Client) (Result, error) {
 	logs, payload := t.logs(), bytes.Repeat([]byte("x"), max(t.Size, stampSize))
 	began, step := time.Now(), time.Second/time.Duration(t.Rate)
 	for i := range t.Events {
-		if wait := time.Until(began.Add(time.Duration(i) * step)); wait > 0 {
-			time.Sleep(wait)
-		}
+		time.Sleep(time.Until(began.Add(time.Duration(i) * step)))
 		binary.BigEndian.PutUint64(payload, uint64(time.Now().UnixNano()))
 		err := rdb.XAdd(ctx, &redis.XAddArgs{Stream: logs[i%len(logs)], Values: []any{payloadField, payload}}).Err()
 		if err != nil {
@@ -78,20 +72,41 @@ func (s *stopwatch) result() Result {
 	}
 }
 
-// withSender waits until ready, has the task's events sent by a process of a role, and returns when
-// the meter is full.
-func (t Task) withSender(ctx context.Context, role string, m *meter, ready func() error) error {
-	for began := time.Now(); ready() != nil; {
-		if err := rest(ctx, time.Millisecond); err != nil || time.Since(began) > childLimit {
-			return errors.Join(ready(), err)
-		}
-	}
-	sender := t
-	sender.Role = role
-	if _, err := runChild(ctx, sender); err != nil {
+// withSender has the task's events sent by a process of a role, and returns when the meter is full.
+func (t Task) withSender(ctx context.Context, role string, m *meter) error {
+	t.Role = role
+	if _, err := runChild(ctx, t); err != nil {
 		return err
 	}
 	return m.wait(ctx)
+}
+
+// awaitReady waits until an app that runs is ready.
+func awaitReady(ctx context.Context, app *runnel.App) error {
+	for app.Ready() != nil {
+		if err := rest(ctx, time.Millisecond); err != nil {
+			return errors.Join(app.Ready(), err)
+		}
+	}
+	return nil
+}
+
+// runWithSender runs an app until it has handled what a process of a role sends to it once it is ready.
+func runWithSender(ctx context.Context, app *runnel.App, t Task, role string, m *meter) error {
+	return runUntil(ctx, app, func(ctx context.Context) error {
+		if err := awaitReady(ctx, app); err != nil {
+			return err
+		}
+		return t.withSender(ctx, role, m)
+	})
+}
+
+// readWithSender reads by hand what a process of a role sends meanwhile.
+func readWithSender(ctx context.Context, t Task, role string, m *meter, read func(context.Context) error) error {
+	g, ctx := errgroup.WithContext(ctx)
+	g.Go(func() error { return read(ctx) })
+	g.Go(func() error { return t.withSender(ctx, role, m) })
+	return g.Wait()
 }
 
 func runnelLatency(ctx context.Context, t Task) (Result, error) {
@@ -107,19 +122,13 @@ func runnelLatency(ctx context.Context, t Task) (Result, error) {
 		}
 		return nil
 	}, &runnel.ProcessorOptions{Start: runnel.StartEnd})
-	err := runUntil(ctx, app, func(ctx context.Context) error { return t.withSender(ctx, "sender", m, app.Ready) })
-	if err != nil {
+	if err := runWithSender(ctx, app, t, "sender", m); err != nil {
 		return nil, err
 	}
 	return watch.result(), forget(ctx, t)
 }
 
-func plainLatency(ctx context.Context, t Task) (Result, error) {
-	rdb, err := newClient(t)
-	if err != nil {
-		return nil, err
-	}
-	defer rdb.Close()
+func plainLatency(ctx context.Context, t Task, rdb *redis.Client) (Result, error) {
 	if err := createGroups(ctx, rdb, t.logs(), t.Run, "$"); err != nil {
 		return nil, err
 	}
@@ -127,14 +136,7 @@ func plainLatency(ctx context.Context, t Task) (Result, error) {
 	p := &plain{t: t, rdb: rdb, m: newMeter(t.Events), seen: func(data string) error {
 		return watch.add(unsafe.Slice(unsafe.StringData(data), len(data)))
 	}}
-	reading := make(chan error, 1)
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	go func() { reading <- p.run(ctx) }()
-	if err = t.withSender(ctx, "sender", p.m, func() error { return nil }); err != nil {
-		cancel()
-	}
-	if err := errors.Join(err, <-reading); err != nil {
+	if err := readWithSender(ctx, t, "sender", p.m, p.run); err != nil {
 		return nil, err
 	}
 	return watch.result(), dropGroups(ctx, t, rdb)
@@ -168,12 +170,7 @@ func (t Task) idle(ctx context.Context, declare func(*runnel.App)) (Result, erro
 	declare(app)
 	result := Result{}
 	err = runUntil(ctx, app, func(ctx context.Context) error {
-		for app.Ready() != nil {
-			if err := rest(ctx, time.Millisecond); err != nil {
-				return errors.Join(app.Ready(), err)
-			}
-		}
-		if err := rest(ctx, idleSettles); err != nil {
+		if err := errors.Join(awaitReady(ctx, app), rest(ctx, idleSettles)); err != nil {
 			return err
 		}
 		requests, scripts, cpu, began := counter.Total(), counter.ByName()["EVALSHA"], proc.CPU(), time.Now()

@@ -62,7 +62,7 @@ func (m *meter) wait(ctx context.Context) error {
 	case <-m.done:
 		return nil
 	case <-ctx.Done():
-		return fmt.Errorf("%d of %d events were handled: %w", m.n.Load(), m.want, ctx.Err())
+		return fmt.Errorf("%d of %d events were handled: %w", m.n.Load(), m.want, context.Cause(ctx))
 	}
 }
 

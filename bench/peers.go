@@ -20,35 +20,23 @@ func (t Task) topic(n int) string { return fmt.Sprint(t.Stream, ".", n) }
 // fillTopics appends the events of a task to its topics, in watermill's own format.
 func fillTopics(ctx context.Context, rdb *redis.Client, t Task) error {
 	payload := make([]byte, t.Size)
-	pipe := rdb.Pipeline()
-	for i := range t.Events {
-		values, err := redisstream.DefaultMarshallerUnmarshaller{}.Marshal(t.topic(0), message.NewMessage(watermill.NewUUID(), payload))
-		if err != nil {
-			return fmt.Errorf("fill topics: %w", err)
-		}
-		pipe.XAdd(ctx, &redis.XAddArgs{Stream: t.topic(i % t.Partitions), Values: values})
-		if i%1000 == 999 || i == t.Events-1 {
-			if _, err := pipe.Exec(ctx); err != nil {
-				return fmt.Errorf("fill topics: %w", err)
-			}
-		}
-	}
-	return nil
+	return appendAll(ctx, rdb, t, func(i int) (*redis.XAddArgs, error) {
+		topic := t.topic(i % t.Partitions)
+		values, err := redisstream.DefaultMarshallerUnmarshaller{}.Marshal(topic, message.NewMessage(watermill.NewUUID(), payload))
+		return &redis.XAddArgs{Stream: topic, Values: values}, err
+	})
 }
 
 // watermillDrain has a subscriber for each topic, all of a group that begins at their
 // start, and a goroutine for each that acks message after message. Several topics are
 // its only way to have more than one message on its way: it reads one at a time, and
 // waits for each ack. Pool is the size of a client that all share, 0: one each.
-func watermillDrain(ctx context.Context, t Task) (Result, error) {
-	rdb, err := newClient(t)
-	if err != nil {
-		return nil, err
-	}
+func watermillDrain(ctx context.Context, t Task, rdb *redis.Client) (Result, error) {
 	m := newMeter(t.Events)
 	for i := range t.Partitions {
 		own := rdb
 		if t.Pool == 0 {
+			var err error
 			if own, err = newClient(t); err != nil {
 				return nil, err
 			}
@@ -94,11 +82,7 @@ func fillQueue(ctx context.Context, b *Bench, t *Task) error {
 
 // asynqDrain processes a queue with as many goroutines as Readers says. It keeps no
 // order, and takes tasks one by one, each with a script and another one when it is done.
-func asynqDrain(ctx context.Context, t Task) (Result, error) {
-	rdb, err := newClient(t)
-	if err != nil {
-		return nil, err
-	}
+func asynqDrain(ctx context.Context, t Task, rdb *redis.Client) (Result, error) {
 	srv := asynq.NewServerFromRedisClient(rdb, asynq.Config{
 		Concurrency: t.Readers, Queues: map[string]int{t.Run: 1}, LogLevel: asynq.FatalLevel, ShutdownTimeout: time.Second,
 	})
@@ -120,7 +104,7 @@ func asynqDrain(ctx context.Context, t Task) (Result, error) {
 // redisqueueDrain processes the partitions that Runnel reads, with a group that begins
 // at their start, with as many goroutines as Readers says and a buffer of Count
 // messages. It keeps no order, and acks message after message.
-func redisqueueDrain(ctx context.Context, t Task) (Result, error) {
+func redisqueueDrain(ctx context.Context, t Task, rdb *redis.Client) (Result, error) {
 	o, err := redis7.ParseURL(t.URL)
 	if err != nil {
 		return nil, err
@@ -141,31 +125,19 @@ func redisqueueDrain(ctx context.Context, t Task) (Result, error) {
 			return nil
 		})
 	}
-	failed := make(chan error, 1)
+	running, fail := context.WithCancelCause(ctx)
+	defer fail(nil)
 	go func() {
 		for err := range c.Errors {
-			select {
-			case failed <- err:
-			default:
-			}
+			fail(err)
 		}
 	}()
 	go c.Run() // to the end of the process
-	full := make(chan error, 1)
-	go func() { full <- m.wait(ctx) }()
-	select {
-	case err = <-full:
-	case err = <-failed:
-	}
-	if err != nil {
+	if err := m.wait(running); err != nil {
 		return nil, err
 	}
 	result := m.result()
 	c.Shutdown()
-	rdb, err := newClient(t)
-	if err != nil {
-		return nil, err
-	}
 	for _, log := range t.logs() {
 		if err := rdb.XGroupDestroy(ctx, log, t.Run).Err(); err != nil {
 			return nil, err

@@ -16,17 +16,12 @@ type plainEntry struct {
 
 // plainSend sends with XADD MAXLEN ~, Count entries in a pipeline, from as many goroutines as
 // Readers says. The entries are encoded before, or with Decode on the way.
-func plainSend(ctx context.Context, t Task) (Result, error) {
+func plainSend(ctx context.Context, t Task, rdb *redis.Client) (Result, error) {
 	codec := codecNamed(t.Codec)
 	records, err := orders(codec, t.distinct(), t.Size)
 	if err != nil {
 		return nil, err
 	}
-	rdb, err := newClient(t)
-	if err != nil {
-		return nil, err
-	}
-	defer rdb.Close()
 	logs := t.logs()
 	encode := func(o Order) (plainEntry, error) {
 		data, err := codec.Encode(o)

@@ -81,18 +81,25 @@ func fill(ctx context.Context, rdb *redis.Client, t Task) error {
 	if err != nil {
 		return fmt.Errorf("fill stream %s: %w", t.Stream, err)
 	}
-	p, bytes := rdb.Pipeline(), 0
-	for i := range t.Events {
+	return appendAll(ctx, rdb, t, func(i int) (*redis.XAddArgs, error) {
 		data, err := codec.Encode(orderAt(i, note))
+		return &redis.XAddArgs{Stream: keyNames.Partition(t.Stream, i%t.Partitions), Values: []any{payloadField, data}}, err
+	})
+}
+
+// appendAll appends what entry returns for each event of a task.
+func appendAll(ctx context.Context, rdb *redis.Client, t Task, entry func(i int) (*redis.XAddArgs, error)) error {
+	p, each := rdb.Pipeline(), fillBytes/t.Size
+	for i := range t.Events {
+		args, err := entry(i)
+		if err == nil {
+			p.XAdd(ctx, args)
+		}
+		if err == nil && (i%each == each-1 || i == t.Events-1) {
+			_, err = p.Exec(ctx)
+		}
 		if err != nil {
 			return fmt.Errorf("fill stream %s: %w", t.Stream, err)
-		}
-		p.XAdd(ctx, &redis.XAddArgs{Stream: keyNames.Partition(t.Stream, i%t.Partitions), Values: []any{payloadField, data}})
-		if bytes += len(data); bytes >= fillBytes || i == t.Events-1 {
-			if _, err := p.Exec(ctx); err != nil {
-				return fmt.Errorf("fill stream %s: %w", t.Stream, err)
-			}
-			bytes = 0
 		}
 	}
 	return nil

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
+	"strings"
 	"unsafe"
 
 	"github.com/redis/go-redis/v9"
@@ -59,17 +60,14 @@ func (r *reply) line(marks string) (mark byte, n int) {
 	if r.err != nil {
 		return 0, 0
 	}
-	end := 0
-	for end < len(r.rest) && r.rest[end] != '\r' {
-		end++
-	}
-	if end == 0 || end+2 > len(r.rest) {
+	end := strings.IndexByte(r.rest, '\r')
+	if end <= 0 || end+2 > len(r.rest) {
 		r.err = errReply
 		return 0, 0
 	}
 	mark = r.rest[0]
 	n, err := strconv.Atoi(r.rest[1:end])
-	if err != nil || n < 0 || !bytes.Contains([]byte(marks), []byte{mark}) {
+	if err != nil || n < 0 || strings.IndexByte(marks, mark) < 0 {
 		r.err = fmt.Errorf("%w: %q", errReply, r.rest[:end])
 		return 0, 0
 	}
@@ -102,11 +100,8 @@ func (r *reply) text() string {
 // readReplies is read with the bytes of the replies.
 func (p *plain) readReplies(ctx context.Context, logs []string) error {
 	args := []any{"XREADGROUP", "GROUP", p.t.Run, "plain", "COUNT", p.t.Count, "STREAMS"}
-	for _, log := range logs {
-		args = append(args, log)
-	}
-	for range logs {
-		args = append(args, ">")
+	for _, arg := range newEntries(logs) {
+		args = append(args, arg)
 	}
 	for p.m.n.Load() < p.m.want {
 		raw, err := p.rdb.DoRaw(ctx, args...).Result()

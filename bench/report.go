@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -199,23 +200,16 @@ func (f Finding) text() string {
 }
 
 func ordinal(n int) string {
-	switch n {
-	case 1:
-		return "1st"
-	case 2:
-		return "2nd"
-	case 3:
-		return "3rd"
+	if n < 4 {
+		return [...]string{"", "1st", "2nd", "3rd"}[n]
 	}
 	return fmt.Sprint(n, "th")
 }
 
 // number has three digits, or all before the point.
 func number(v float64) string {
-	switch {
-	case v >= 100 || v <= -100:
+	if math.Abs(v) >= 100 {
 		return strconv.FormatFloat(v, 'f', 0, 64)
-	default:
-		return strconv.FormatFloat(v, 'g', 3, 64)
 	}
+	return strconv.FormatFloat(v, 'g', 3, 64)
 }

@@ -16,21 +16,14 @@ import (
 
 // saver saves entities one by one, at even intervals, each with its time. It has its own process, and
 // calls the script itself: it is the same for all sides.
-func saver(ctx context.Context, t Task) (Result, error) {
-	rdb, err := newClient(t)
-	if err != nil {
-		return nil, err
-	}
-	defer rdb.Close()
+func saver(ctx context.Context, t Task, rdb *redis.Client) (Result, error) {
 	saves, err := t.saves(ctx)
 	if err != nil {
 		return nil, err
 	}
 	began, step := time.Now(), time.Second/time.Duration(t.Rate)
 	for i := range t.Events {
-		if wait := time.Until(began.Add(time.Duration(i) * step)); wait > 0 {
-			time.Sleep(wait)
-		}
+		time.Sleep(time.Until(began.Add(time.Duration(i) * step)))
 		id := entityID(i)
 		entity, err := blobs.make(id, t.Size)
 		if err != nil {
@@ -58,8 +51,7 @@ func runnelSeen(ctx context.Context, t Task) (Result, error) {
 		m.add(1)
 		return stage.Updated, nil
 	})
-	err := runUntil(ctx, app, func(ctx context.Context) error { return t.withSender(ctx, "saver", m, app.Ready) })
-	if err != nil {
+	if err := runWithSender(ctx, app, t, "saver", m); err != nil {
 		return nil, err
 	}
 	return watch.result(), t.settled(ctx)
@@ -77,12 +69,7 @@ type sleeper struct {
 
 // bareSeen is runnelSeen by hand: save, the wake by a blocking XREAD, and a take, behind which the entity is
 // there. With Whole it also ends the touch and begins the visit before, as the package does.
-func bareSeen(ctx context.Context, t Task) (Result, error) {
-	rdb, err := newClient(t)
-	if err != nil {
-		return nil, err
-	}
-	defer rdb.Close()
+func bareSeen(ctx context.Context, t Task, rdb *redis.Client) (Result, error) {
 	bares, err := t.bares(ctx, rdb)
 	if err != nil {
 		return nil, err
@@ -98,14 +85,7 @@ func bareSeen(ctx context.Context, t Task) (Result, error) {
 	for range bares {
 		s.from = append(s.from, "0")
 	}
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	reading := make(chan error, 1)
-	go func() { reading <- s.run(ctx) }()
-	if err = t.withSender(ctx, "saver", s.m, func() error { return nil }); err != nil {
-		cancel()
-	}
-	if err := errors.Join(err, <-reading); err != nil {
+	if err := readWithSender(ctx, t, "saver", s.m, s.run); err != nil {
 		return nil, err
 	}
 	return s.watch.result(), t.settled(ctx)

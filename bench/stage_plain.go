@@ -105,12 +105,7 @@ func (t Task) bares(ctx context.Context, rdb *redis.Client) (all []bare, err err
 
 // bareStage visits all entities of a set, in one goroutine: in one pipeline it takes touches of all
 // partitions, in the next one it ends them and begins the visits, in the third it ends these.
-func bareStage(ctx context.Context, t Task) (Result, error) {
-	rdb, err := newClient(t)
-	if err != nil {
-		return nil, err
-	}
-	defer rdb.Close()
+func bareStage(ctx context.Context, t Task, rdb *redis.Client) (Result, error) {
 	all, err := t.bares(ctx, rdb)
 	if err != nil {
 		return nil, err
@@ -207,12 +202,7 @@ func committed(commit *redis.Cmd) error {
 }
 
 // bareSave stores entities by pipelines of one script for each partition.
-func bareSave(ctx context.Context, t Task) (Result, error) {
-	rdb, err := newClient(t)
-	if err != nil {
-		return nil, err
-	}
-	defer rdb.Close()
+func bareSave(ctx context.Context, t Task, rdb *redis.Client) (Result, error) {
 	saves, err := t.saves(ctx)
 	if err != nil {
 		return nil, err

@@ -6,8 +6,10 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"math"
 	"os"
 	"os/exec"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -36,8 +38,8 @@ type Told struct {
 // runnelWorker is a worker that reports its progress until its standard input ends. Then it drains,
 // as at SIGTERM.
 func runnelWorker(ctx context.Context, t Task) (Result, error) {
-	var owned, count, slept atomic.Int64
-	out := &teller{enc: json.NewEncoder(os.Stdout)}
+	var owned atomic.Int64
+	m := newMeter(math.MaxInt)
 	app := newApp(t)
 	defer app.Close()
 	opts := &runnel.ProcessorOptions{}
@@ -48,18 +50,14 @@ func runnelWorker(ctx context.Context, t Task) (Result, error) {
 		owned.Add(1)
 		defer owned.Add(-1)
 		for e := range events.Raw() {
-			if t.Work > 0 {
-				began := time.Now()
-				time.Sleep(t.Work)
-				slept.Add(int64(time.Since(began)))
-			}
-			count.Add(1)
+			m.sleep(t.Work)
+			m.add(1)
 			if t.Each {
 				at, err := stamped(e.Data())
 				if err != nil {
 					return err
 				}
-				out.tell(Told{Owned: e.Partition, Event: true, Sent: at.UnixNano()})
+				tell(Told{Owned: e.Partition, Event: true, Sent: at.UnixNano()})
 			}
 		}
 		return nil
@@ -77,24 +75,17 @@ func runnelWorker(ctx context.Context, t Task) (Result, error) {
 			case <-ctx.Done():
 				return ctx.Err()
 			case <-time.After(tellEvery):
-				out.tell(Told{Owned: int(owned.Load()), Count: count.Load(), Slept: slept.Load()})
+				tell(Told{Owned: int(owned.Load()), Count: m.n.Load(), Slept: m.slept.Load()})
 			}
 		}
 	})
-	return Result{"count": float64(count.Load())}, err
+	return Result{"count": float64(m.n.Load())}, err
 }
 
-// A teller prints lines, of several goroutines.
-type teller struct {
-	mu  sync.Mutex
-	enc *json.Encoder
-}
-
-func (t *teller) tell(line Told) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
+// tell prints a line. It may be called concurrently.
+func tell(line Told) {
 	line.At = time.Now().UnixNano()
-	t.enc.Encode(line) // the reader may be gone: then this process ends soon
+	json.NewEncoder(os.Stdout).Encode(line) // in one write. The reader may be gone: then this process ends soon
 }
 
 // A workerProcess is a runnelWorker and its reports so far.
@@ -162,7 +153,7 @@ func (w *workerProcess) last() Told {
 func (w *workerProcess) handled() []Told {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return append([]Told(nil), w.events...)
+	return slices.Clone(w.events)
 }
 
 func (w *workerProcess) stop() {

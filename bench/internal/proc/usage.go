@@ -8,25 +8,25 @@ import (
 	"time"
 )
 
+// usage is the zero value where the system does not tell it.
+func usage() (u syscall.Rusage) {
+	_ = syscall.Getrusage(syscall.RUSAGE_SELF, &u)
+	return u
+}
+
 // CPU returns the CPU time of all threads of this process so far.
 func CPU() time.Duration {
-	var u syscall.Rusage
-	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
-		return 0
-	}
+	u := usage()
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
 // Peak returns the peak memory of this process so far, in bytes.
 func Peak() int64 {
-	var u syscall.Rusage
-	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
-		return 0
-	}
+	peak := int64(usage().Maxrss)
 	if runtime.GOOS == "darwin" {
-		return int64(u.Maxrss)
+		return peak
 	}
-	return int64(u.Maxrss) << 10 // others count in KiB
+	return peak << 10 // others count in KiB
 }
 
 // Memory collects garbage and returns the bytes of the heap's objects and of the
