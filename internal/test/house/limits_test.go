@@ -23,7 +23,7 @@ var larger = map[string]struct {
 	"internal/inspect.PartitionState": {0, 28, "the JSON of a partition, docs/json.md"},
 	"rebalance.machine":               {28, 28, "the state machine of a member, which is pure, and its golden scripts"},
 	"internal/test/model.executor":    {0, 27, "the state of the model, compared as a value"},
-	"internal/test/model.ownership":   {26, 0, "the steps of the model"},
+	"internal/test/model.Ownership":   {26, 0, "the steps of the model"},
 }
 
 func TestTypesHaveFewMembers(t *testing.T) {

@@ -108,7 +108,7 @@ func TestExploreManyStates(t *testing.T) {
 }
 
 func TestExploreIsDeterministic(t *testing.T) {
-	of := entries(2, 1, map[fault]uint8{breaks: 1, lapses: 1}, 1, 2)
+	of := entries(2, 1, bounds{breaks: 1, lapses: 1}, 1, 2)
 	of.Off = TakeoverOnce
 	first, err := of.Explore(1_000_000)
 	for range 3 {
@@ -122,7 +122,7 @@ func TestExploreIsDeterministic(t *testing.T) {
 // States that differ in names only are one: three idle executors, of which any
 // obtains the lock, are two states.
 func TestNamesDoNotCount(t *testing.T) {
-	m := &ownership{Ownership: entries(1, 0, nil, 1)}
+	m := entries(1, 0, bounds{}, 1)
 	s := m.start()
 	seen := map[ownState]bool{}
 	steps := m.steps(&s, nil)

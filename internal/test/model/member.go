@@ -5,23 +5,18 @@ package model
 type Membership struct {
 	Settled bool // at first all are members and own what they are assigned; else none is
 	Faults  int  // how many may happen together
-	Max     map[fault]uint8
+	Max     bounds
 
 	Off Rule // the rules that are switched off
 }
 
 // Explore visits every state within the bounds. More states than limit are an error.
 func (c Membership) Explore(limit int) (Result, error) {
-	m := &membership{Membership: c, known: map[changeKey]roster{}}
-	for f, n := range c.Max {
-		m.max[f] = n
-	}
-	return explore[memberState](m, limit)
+	return explore[memberState](&membership{c, map[changeKey]roster{}}, limit)
 }
 
 type membership struct {
 	Membership
-	max   [faults]uint8
 	known map[changeKey]roster
 }
 
@@ -30,7 +25,7 @@ var _ machine[memberState] = (*membership)(nil)
 func (m *membership) on(r Rule) bool { return m.Off&r == 0 }
 
 func (m *membership) start() memberState {
-	s := memberState{left: uint8(m.Faults), each: m.max}
+	s := memberState{left: uint8(m.Faults), each: m.Max}
 	if !m.Settled {
 		return s
 	}

@@ -87,7 +87,7 @@ type memberState struct {
 	failed          bool
 	late            change // a swap whose caller has given up
 	left            uint8
-	each            [faults]uint8
+	each            bounds
 	x               [executors]member
 }
 

@@ -46,7 +46,7 @@ func (b *boil) servers() {
 		})
 		b.then("a late swap never arrives", [4]uint8{}, func(n *memberState) { n.late = change{} })
 	}
-	if b.m.max[fails] > 0 && !s.replicas && s.may(fails) {
+	if b.m.Max[fails] > 0 && !s.replicas && s.may(fails) {
 		b.add(false, "the replica gets nothing from here on", [4]uint8{}, func(n *memberState) string {
 			n.replica, n.replicaLocks, n.replicas = n.stored, n.locks, true
 			return ""

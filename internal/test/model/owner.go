@@ -7,7 +7,7 @@ type Ownership struct {
 	Later  []uint8 // those that are appended later, in this order
 	Count  int     // entries that a read brings at most
 	Faults int     // how many may happen together
-	Max    map[fault]uint8
+	Max    bounds
 
 	Epochs      bool // epochs are told apart
 	ClockBehind bool // after a failover the server's clock is behind what epochs were made of
@@ -20,32 +20,16 @@ type Ownership struct {
 
 // Explore visits every state within the bounds. More states than limit are an error.
 func (o Ownership) Explore(limit int) (Result, error) {
-	return explore[ownState](&ownership{Ownership: o, max: o.bounds()}, limit)
+	return explore[ownState](&o, limit)
 }
 
-func (o Ownership) bounds() (all [faults]uint8) {
-	for f, n := range o.Max {
-		all[f] = n
-	}
-	all[appends] = uint8(len(o.Later))
-	return all
-}
+var _ machine[ownState] = (*Ownership)(nil)
 
-type ownership struct {
-	Ownership
-	max [faults]uint8
-}
+func (m *Ownership) on(r Rule) bool { return m.Off&r == 0 }
 
-var _ machine[ownState] = (*ownership)(nil)
-
-func (m *ownership) on(r Rule) bool { return m.Off&r == 0 }
-
-// keepsFloor reports whether the stored floor can ever matter.
-func (m *ownership) keepsFloor() bool { return m.rebuilds() }
-
-// rebuilds reports whether a group may have to be made anew under a lock that is held.
-func (m *ownership) rebuilds() bool {
-	return m.max[destroys] > 0 || m.max[fails] > 0 || m.max[flushes] > 0
+// rebuilds reports whether a group may have to be made anew under a lock that is held: only then the stored floor matters.
+func (m *Ownership) rebuilds() bool {
+	return m.Max[destroys] > 0 || m.Max[fails] > 0 || m.Max[flushes] > 0
 }
 
 // may reports whether one more fault is within the bounds.
@@ -58,8 +42,9 @@ func (s *ownState) spend(f fault) {
 	}
 }
 
-func (m *ownership) start() ownState {
-	s := ownState{left: uint8(m.Faults), each: m.max}
+func (m *Ownership) start() ownState {
+	s := ownState{left: uint8(m.Faults), each: m.Max}
+	s.each[appends] = uint8(len(m.Later))
 	for _, e := range m.Log {
 		s.server.log |= only(e)
 	}
@@ -69,7 +54,7 @@ func (m *ownership) start() ownState {
 	return s
 }
 
-func (m *ownership) goal(s *ownState) bool {
+func (m *Ownership) goal(s *ownState) bool {
 	if s.server.log&^s.handled != 0 {
 		return false
 	}
@@ -87,7 +72,7 @@ func (m *ownership) goal(s *ownState) bool {
 }
 
 // broken checks the promises that hold in every state.
-func (m *ownership) broken(s *ownState) string {
+func (m *Ownership) broken(s *ownState) string {
 	passed, groups := set(0), 0
 	for _, g := range s.server.groups {
 		if g.of != 0 {
@@ -98,7 +83,7 @@ func (m *ownership) broken(s *ownState) string {
 	if groups > 1 && m.on(OldGroupsGo) {
 		return "there is one group"
 	}
-	if groups == 0 && m.keepsFloor() && s.server.floor <= s.server.log.highest() {
+	if groups == 0 && m.rebuilds() && s.server.floor <= s.server.log.highest() {
 		passed = upTo(s.server.floor)
 	}
 	if s.server.log&passed&^s.handled != 0 {
@@ -114,7 +99,7 @@ func (m *ownership) broken(s *ownState) string {
 }
 
 // begin checks the promises about a function that begins an entry.
-func (m *ownership) begin(s *ownState, i int, e uint8) string {
+func (m *Ownership) begin(s *ownState, i int, e uint8) string {
 	x, of := &s.x[i], s.tenure(i)
 	// After a failover an owner learns what was lost with its next refresh: until then asynchronous
 	// replication leaves a window.

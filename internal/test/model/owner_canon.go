@@ -8,7 +8,7 @@ import (
 
 // canon gives states that differ in names only the same names: executors, IDs and
 // tenures are interchangeable.
-func (m *ownership) canon(s *ownState) {
+func (m *Ownership) canon(s *ownState) {
 	m.forget(s)
 	renumber(s)
 	var keys [executors]sortKey
@@ -55,7 +55,7 @@ func (x *executor) key() [4]uint64 {
 }
 
 // idle says that a late request cannot have an effect any more.
-func (m *ownership) idle(s *ownState, l late) bool {
+func (m *Ownership) idle(s *ownState, l late) bool {
 	own := s.x[l.of.slot()].id == l.of.id() && s.x[l.of.slot()].phase != down
 	switch l.verb {
 	case lateRead, lateAck:
@@ -107,7 +107,7 @@ func (s *ownState) tenures(fn func(*tenure)) {
 }
 
 // forget clears what nothing depends on.
-func (m *ownership) forget(s *ownState) {
+func (m *Ownership) forget(s *ownState) {
 	for f := range s.each {
 		if fault(f) != appends {
 			s.each[f] = min(s.each[f], s.left)
@@ -122,7 +122,7 @@ func (m *ownership) forget(s *ownState) {
 	for i := range s.x {
 		answered = answered && s.x[i].phase != taking
 	}
-	if !m.keepsFloor() && answered {
+	if !m.rebuilds() && answered {
 		s.server.floor = 0
 	}
 	if !m.Epochs {
@@ -130,10 +130,10 @@ func (m *ownership) forget(s *ownState) {
 	}
 	for i := range s.x {
 		x := &s.x[i]
-		if !m.keepsFloor() {
+		if !m.rebuilds() {
 			x.top, x.floor = 0, 0
 		}
-		if m.max[fails] == 0 || x.phase != owning && x.phase != draining { // only a failover brings back what was acked
+		if m.Max[fails] == 0 || x.phase != owning && x.phase != draining { // only a failover brings back what was acked
 			x.sure = 0
 		}
 		if !m.Epochs {

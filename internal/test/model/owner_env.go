@@ -1,7 +1,9 @@
 package model
 
+import "slices"
+
 // steps appends all that may happen next.
-func (m *ownership) steps(s *ownState, out []step[ownState]) []step[ownState] {
+func (m *Ownership) steps(s *ownState, out []step[ownState]) []step[ownState] {
 	b := &brew{m: m, collector: collector[ownState]{s, out}}
 	b.locks()
 	b.servers()
@@ -21,7 +23,7 @@ func (m *ownership) steps(s *ownState, out []step[ownState]) []step[ownState] {
 // A brew collects the steps after one state of a partition.
 type brew struct {
 	collector[ownState]
-	m *ownership
+	m *Ownership
 }
 
 // fault adds a step that is a fault, if the bounds have room for it.
@@ -53,7 +55,7 @@ func (b *brew) locks() {
 // servers are the faults of Redis, and what is appended.
 func (b *brew) servers() {
 	s := b.s
-	if b.m.max[fails] > 0 {
+	if b.m.Max[fails] > 0 {
 		if !s.replicas && s.may(fails) {
 			b.add(false, "the replica gets nothing from here on", [4]uint8{}, func(n *ownState) string {
 				n.replica, n.replicas = n.server, true
@@ -91,7 +93,6 @@ func (b *brew) servers() {
 func (s *ownState) failOver(repliesToo bool) {
 	s.server, s.replica, s.replicas, s.aged = s.replica, server{}, false, true
 	s.late = [maxLate]late{}
-	s.again |= s.handled
 	for i := range s.x {
 		x := &s.x[i]
 		cut := func(r request) bool { return r == sent || r != none && repliesToo }
@@ -101,7 +102,7 @@ func (s *ownState) failOver(repliesToo bool) {
 		if cut(x.ack) {
 			s.ackUnknown(i)
 		}
-		if x.take != none && cut(x.take) {
+		if cut(x.take) {
 			x.take = sent
 		}
 		if cut(x.refresh) {
@@ -171,12 +172,8 @@ var lateTexts = func() (texts [len(verbs)][2]string) {
 }()
 
 // putLate notes a request whose caller has given up, where there is room for one.
-func (s *ownState) putLate(l late) bool {
-	for k := range s.late {
-		if s.late[k].verb == 0 {
-			s.late[k] = l
-			return true
-		}
+func (s *ownState) putLate(l late) {
+	if k := slices.IndexFunc(s.late[:], func(other late) bool { return other.verb == 0 }); k >= 0 {
+		s.late[k] = l
 	}
-	return false
 }

@@ -150,7 +150,7 @@ func (b *brew) refreshReply(i int) {
 
 // heard is what an executor makes of a refresh. What it grants counts from before it
 // was sent: that may be over by the time at which the reply is there.
-func (m *ownership) heard(s *ownState, i int, state request, lowest uint8) {
+func (m *Ownership) heard(s *ownState, i int, state request, lowest uint8) {
 	x := &s.x[i]
 	switch state {
 	case notOurs:
@@ -196,7 +196,7 @@ func first(s set) uint8 {
 // judgeStrays reads what is pending up to an entry. It is acked only if all of it was acked
 // in this tenure; else the partition is taken over again: of an entry whose ID went back, the
 // read that brings it may be unanswered yet, or of unknown outcome.
-func (m *ownership) judgeStrays(s *ownState, i int) {
+func (m *Ownership) judgeStrays(s *ownState, i int) {
 	x, strays := &s.x[i], set(0)
 	if g := s.server.group(s.tenure(i)); g != nil {
 		strays = g.pending & upTo(x.arg)
@@ -211,7 +211,7 @@ func (m *ownership) judgeStrays(s *ownState, i int) {
 	}
 }
 
-func (m *ownership) ackStrays(s *ownState, i int) (broken string) {
+func (m *Ownership) ackStrays(s *ownState, i int) (broken string) {
 	x := &s.x[i]
 	of := s.tenure(i)
 	if g := s.server.group(of); g != nil {

@@ -101,7 +101,7 @@ func (b *brew) readArrives(i int) {
 }
 
 // push adds what was read to the buffer: so many entries, the others are refused.
-func (m *ownership) push(s *ownState, i, keep int) {
+func (m *Ownership) push(s *ownState, i, keep int) {
 	x := &s.x[i]
 	if x.history {
 		x.set(behind, false)
@@ -169,7 +169,7 @@ func (b *brew) ackReply(i int) {
 }
 
 // giveUp loses a tenure for what a reply said.
-func (m *ownership) giveUp(s *ownState, i int) string {
+func (m *Ownership) giveUp(s *ownState, i int) string {
 	of := s.tenure(i)
 	fine := s.server.lock == of && s.server.group(of) != nil
 	s.lose(i)
@@ -207,7 +207,7 @@ func (s *ownState) confirm(i int) {
 }
 
 // probe asks the server what became of a tenure: another's, or without its group.
-func (m *ownership) probe(s *ownState, i int) {
+func (m *Ownership) probe(s *ownState, i int) {
 	of := s.tenure(i)
 	switch {
 	case s.server.lock != of:
@@ -218,7 +218,7 @@ func (m *ownership) probe(s *ownState, i int) {
 }
 
 // regain ends a tenure whose group is gone while the lock is ours.
-func (m *ownership) regain(s *ownState, i int) {
+func (m *Ownership) regain(s *ownState, i int) {
 	if !m.on(GroupAnew) {
 		return
 	}

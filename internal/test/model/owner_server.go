@@ -4,7 +4,7 @@ package model
 // internal/store and Redis do it. What breaks a promise is returned.
 
 // takeover is takeover.lua. The caller gets the floor and the epoch.
-func (m *ownership) takeover(s *ownState, of tenure, awaited bool) (floor, epoch uint8, ok bool, broken string) {
+func (m *Ownership) takeover(s *ownState, of tenure, awaited bool) (floor, epoch uint8, ok bool, broken string) {
 	r := &s.server
 	if !m.mayTakeOver(r.lock, of) {
 		return 0, 0, false, ""
@@ -17,7 +17,7 @@ func (m *ownership) takeover(s *ownState, of tenure, awaited bool) (floor, epoch
 		return r.floor, r.epoch, true, ""
 	}
 	floor = m.findFloor(r)
-	if m.keepsFloor() && floor < r.floor && !s.failed {
+	if m.rebuilds() && floor < r.floor && !s.failed {
 		broken = "nothing up to a stored floor is handled again"
 	}
 	if mine != nil && !m.on(OwnGroupAnew) {
@@ -43,7 +43,7 @@ func (m *ownership) takeover(s *ownState, of tenure, awaited bool) (floor, epoch
 	return floor, epoch, true, broken + falls
 }
 
-func (m *ownership) mayTakeOver(lock, of tenure) bool {
+func (m *Ownership) mayTakeOver(lock, of tenure) bool {
 	switch {
 	case !m.on(FenceTakeover):
 		return true
@@ -54,7 +54,7 @@ func (m *ownership) mayTakeOver(lock, of tenure) bool {
 }
 
 // findFloor is where a takeover begins: at the groups' floor, else at the stored one.
-func (m *ownership) findFloor(r *server) uint8 {
+func (m *Ownership) findFloor(r *server) uint8 {
 	found, floor := false, uint8(0)
 	for _, g := range r.groups {
 		if g.of == 0 {
@@ -76,7 +76,7 @@ func (m *ownership) findFloor(r *server) uint8 {
 
 // raise makes the next epoch. Epochs are kept as the number of larger ones that were
 // given since: 0 is the largest of all.
-func (m *ownership) raise(s *ownState, slot int, awaited bool) (epoch uint8, broken string) {
+func (m *Ownership) raise(s *ownState, slot int, awaited bool) (epoch uint8, broken string) {
 	if !m.Epochs {
 		return 0, ""
 	}
@@ -124,7 +124,7 @@ func (s *ownState) epochs() []*uint8 {
 }
 
 // readNew is XREADGROUP with '>'. It waits while there is nothing.
-func (m *ownership) readNew(s *ownState, of tenure) (got set, group bool) {
+func (m *Ownership) readNew(s *ownState, of tenure) (got set, group bool) {
 	g := s.server.group(of)
 	if g == nil {
 		return 0, false
@@ -143,7 +143,7 @@ func (m *ownership) readNew(s *ownState, of tenure) (got set, group bool) {
 
 // xack is XACK. An ack has an effect only in the group of the last takeover, and only
 // under its executor's ID: that is the fence.
-func (m *ownership) xack(s *ownState, of tenure, acks set) (acked set, broken string) {
+func (m *Ownership) xack(s *ownState, of tenure, acks set) (acked set, broken string) {
 	g := s.server.group(of)
 	if g == nil {
 		return 0, ""
@@ -161,7 +161,7 @@ func (m *ownership) xack(s *ownState, of tenure, acks set) (acked set, broken st
 }
 
 // unlock is unlock.lua; clean says that everything is flushed.
-func (m *ownership) unlock(s *ownState, of tenure, clean bool) {
+func (m *Ownership) unlock(s *ownState, of tenure, clean bool) {
 	r := &s.server
 	if r.lock != of && (m.on(ReleaseComparesTenure) || r.lock == 0) {
 		return
@@ -189,7 +189,7 @@ func (s *ownState) dropLock() {
 }
 
 // refresh is refresh.lua for one tenure.
-func (m *ownership) refresh(s *ownState, i int) (state request, lowest uint8) {
+func (m *Ownership) refresh(s *ownState, i int) (state request, lowest uint8) {
 	r, of := &s.server, s.tenure(i)
 	if r.lock != of {
 		if r.lock != 0 || m.on(RefreshTakesNothing) {

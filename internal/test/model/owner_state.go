@@ -187,6 +187,9 @@ const (
 	faults
 )
 
+// bounds say how many of each fault may happen.
+type bounds [faults]uint8
+
 type ownState struct {
 	server   server
 	replica  server // what a failover would bring back
@@ -195,9 +198,9 @@ type ownState struct {
 	handled  set    // by a function that was let run to its end
 	again    set    // what may be handled again: an owner of it did not release cleanly
 	late     [maxLate]late
-	failed   bool          // a failover or a FLUSHALL has been
-	left     uint8         // faults that may still happen together
-	each     [faults]uint8 // and of each kind
+	failed   bool   // a failover or a FLUSHALL has been
+	left     uint8  // faults that may still happen together
+	each     bounds // and of each kind
 	x        [executors]executor
 }
 

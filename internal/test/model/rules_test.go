@@ -13,7 +13,7 @@ type need struct {
 	breaks string
 }
 
-func entries(count, most int, max map[fault]uint8, log ...uint8) Ownership {
+func entries(count, most int, max bounds, log ...uint8) Ownership {
 	return Ownership{Log: log, Count: count, Faults: most, Max: max}
 }
 
@@ -35,48 +35,48 @@ const (
 )
 
 var needs = []need{
-	{FenceTakeover, entries(2, 1, map[fault]uint8{lapses: 1}, 1, 2), follower},
-	{FenceTenure, entries(2, 2, map[fault]uint8{breaks: 1, releases: 1}, 1, 2), follower},
-	{TakeoverOnce, entries(2, 1, map[fault]uint8{breaks: 1}, 1, 2), again},
-	{OldGroupsGo, entries(2, 1, map[fault]uint8{lapses: 1}, 1, 2), staleAck},
-	{OwnGroupAnew, entries(2, 1, map[fault]uint8{releases: 1}, 1, 2, 3), inOrder},
-	{OldestPending, entries(2, 1, map[fault]uint8{crashes: 1}, 1, 2), lossless},
-	{EpochStored, entries(1, 0, nil, 1).but(func(o *Ownership) { o.Epochs = true }), "epochs rise"},
-	{EpochClock, entries(1, 1, map[fault]uint8{fails: 1}, 1).but(func(o *Ownership) { o.Epochs = true }), "epochs rise"},
-	{EpochSeen, entries(1, 2, map[fault]uint8{fails: 1, releases: 1}, 1).but(func(o *Ownership) { o.Epochs, o.ClockBehind = true, true }), "an executor's epochs rise"},
-	{LeaseBeforeDelivery, entries(2, 1, map[fault]uint8{lapses: 1}, 1, 2), follower},
-	{LeaseMargin, entries(2, 1, map[fault]uint8{lapses: 1}, 1, 2), follower},
-	{LeaseFromRequest, entries(2, 2, map[fault]uint8{lapses: 1, slowness: 1}, 1, 2), follower},
-	{RefreshTakesNothing, entries(2, 1, map[fault]uint8{lapses: 1}, 1, 2), "a lost lock is never held again"},
-	{RefreshStoresFloor, entries(2, 1, map[fault]uint8{destroys: 1}, 1, 2), "nothing up to a stored floor is handled again"},
-	{RefreshComparesTenure, entries(2, 2, map[fault]uint8{fails: 1, releases: 1}, 1, 2), follower},
-	{FloorWithTakeover, entries(2, 1, map[fault]uint8{fails: 1}).but(func(o *Ownership) { o.Later = []uint8{2, 1, 3} }), lossless},
-	{StraysAreAcked, entries(2, 1, map[fault]uint8{fails: 1}, 1), stall},
-	{OtherStraysAreATakeover, entries(2, 1, map[fault]uint8{fails: 1}, 1).but(func(o *Ownership) { o.Later = []uint8{3, 2} }), lossless},
-	{GoingBackIsATakeover, entries(2, 1, map[fault]uint8{fails: 1}, 1), ascend},
-	{GroupAnew, entries(2, 1, map[fault]uint8{destroys: 1}, 1), stall},
-	{KillBeforeHistory, entries(1, 1, map[fault]uint8{breaks: 1}, 1, 2), inOrder},
-	{HistoryBeforeNew, entries(1, 1, map[fault]uint8{breaks: 1}, 1, 2), inOrder},
-	{RefusedComesAgain, entries(2, 0, nil, 1, 2, 3).but(func(o *Ownership) { o.Refuses = true }), inOrder},
-	{ReleaseAwaitsRead, entries(2, 1, map[fault]uint8{releases: 1}, 1, 2), again},
-	{ReleaseAwaitsFunction, entries(2, 1, map[fault]uint8{releases: 1}, 1, 2), again},
-	{ReleaseFlushes, entries(2, 1, map[fault]uint8{releases: 1}, 1, 2), tenureAck},
-	{ReleaseComparesTenure, entries(2, 2, map[fault]uint8{breaks: 1, releases: 1}, 1, 2), follower},
-	{ShortIsAQuestion, entries(2, 1, map[fault]uint8{breaks: 1}, 1), "no owner gives up while lock and group are its own"},
-	{AcksAgain, entries(2, 2, map[fault]uint8{breaks: 1, releases: 1}, 1), tenureAck},
-	{NewIDAfterLoss, entries(1, 2, map[fault]uint8{breaks: 1, lapses: 1}, 1, 2), inOrder},
+	{FenceTakeover, entries(2, 1, bounds{lapses: 1}, 1, 2), follower},
+	{FenceTenure, entries(2, 2, bounds{breaks: 1, releases: 1}, 1, 2), follower},
+	{TakeoverOnce, entries(2, 1, bounds{breaks: 1}, 1, 2), again},
+	{OldGroupsGo, entries(2, 1, bounds{lapses: 1}, 1, 2), staleAck},
+	{OwnGroupAnew, entries(2, 1, bounds{releases: 1}, 1, 2, 3), inOrder},
+	{OldestPending, entries(2, 1, bounds{crashes: 1}, 1, 2), lossless},
+	{EpochStored, entries(1, 0, bounds{}, 1).but(func(o *Ownership) { o.Epochs = true }), "epochs rise"},
+	{EpochClock, entries(1, 1, bounds{fails: 1}, 1).but(func(o *Ownership) { o.Epochs = true }), "epochs rise"},
+	{EpochSeen, entries(1, 2, bounds{fails: 1, releases: 1}, 1).but(func(o *Ownership) { o.Epochs, o.ClockBehind = true, true }), "an executor's epochs rise"},
+	{LeaseBeforeDelivery, entries(2, 1, bounds{lapses: 1}, 1, 2), follower},
+	{LeaseMargin, entries(2, 1, bounds{lapses: 1}, 1, 2), follower},
+	{LeaseFromRequest, entries(2, 2, bounds{lapses: 1, slowness: 1}, 1, 2), follower},
+	{RefreshTakesNothing, entries(2, 1, bounds{lapses: 1}, 1, 2), "a lost lock is never held again"},
+	{RefreshStoresFloor, entries(2, 1, bounds{destroys: 1}, 1, 2), "nothing up to a stored floor is handled again"},
+	{RefreshComparesTenure, entries(2, 2, bounds{fails: 1, releases: 1}, 1, 2), follower},
+	{FloorWithTakeover, entries(2, 1, bounds{fails: 1}).but(func(o *Ownership) { o.Later = []uint8{2, 1, 3} }), lossless},
+	{StraysAreAcked, entries(2, 1, bounds{fails: 1}, 1), stall},
+	{OtherStraysAreATakeover, entries(2, 1, bounds{fails: 1}, 1).but(func(o *Ownership) { o.Later = []uint8{3, 2} }), lossless},
+	{GoingBackIsATakeover, entries(2, 1, bounds{fails: 1}, 1), ascend},
+	{GroupAnew, entries(2, 1, bounds{destroys: 1}, 1), stall},
+	{KillBeforeHistory, entries(1, 1, bounds{breaks: 1}, 1, 2), inOrder},
+	{HistoryBeforeNew, entries(1, 1, bounds{breaks: 1}, 1, 2), inOrder},
+	{RefusedComesAgain, entries(2, 0, bounds{}, 1, 2, 3).but(func(o *Ownership) { o.Refuses = true }), inOrder},
+	{ReleaseAwaitsRead, entries(2, 1, bounds{releases: 1}, 1, 2), again},
+	{ReleaseAwaitsFunction, entries(2, 1, bounds{releases: 1}, 1, 2), again},
+	{ReleaseFlushes, entries(2, 1, bounds{releases: 1}, 1, 2), tenureAck},
+	{ReleaseComparesTenure, entries(2, 2, bounds{breaks: 1, releases: 1}, 1, 2), follower},
+	{ShortIsAQuestion, entries(2, 1, bounds{breaks: 1}, 1), "no owner gives up while lock and group are its own"},
+	{AcksAgain, entries(2, 2, bounds{breaks: 1, releases: 1}, 1), tenureAck},
+	{NewIDAfterLoss, entries(1, 2, bounds{breaks: 1, lapses: 1}, 1, 2), inOrder},
 
 	{SwapComparesAll, Membership{}, removal},
-	{SwapComparesContent, Membership{Settled: true, Faults: 2, Max: map[fault]uint8{fails: 1, lapses: 1}}, removal},
+	{SwapComparesContent, Membership{Settled: true, Faults: 2, Max: bounds{fails: 1, lapses: 1}}, removal},
 	{BeatBeforeJoin, Membership{}, removal},
-	{ReapsTheDead, Membership{Settled: true, Faults: 1, Max: map[fault]uint8{crashes: 1}}, stall},
-	{ReapLooksAgain, Membership{Settled: true, Faults: 1, Max: map[fault]uint8{lapses: 1}}, "no member is removed whose heartbeat is there when the removal is computed"},
+	{ReapsTheDead, Membership{Settled: true, Faults: 1, Max: bounds{crashes: 1}}, stall},
+	{ReapLooksAgain, Membership{Settled: true, Faults: 1, Max: bounds{lapses: 1}}, "no member is removed whose heartbeat is there when the removal is computed"},
 	{BeatReadsMembership, Membership{}, stall},
-	{BeatIsAHint, Membership{Faults: 1, Max: map[fault]uint8{slowness: 1}}, "no member that was never removed takes itself for absent"},
-	{LoadOvertaken, Membership{Settled: true, Faults: 3, Max: map[fault]uint8{crashes: 1, releases: 1, slowness: 1}}, notOlder},
-	{ReapOvertaken, Membership{Settled: true, Faults: 2, Max: map[fault]uint8{crashes: 1, releases: 1}}, notOlder},
-	{StoredIsTruth, Membership{Settled: true, Faults: 2, Max: map[fault]uint8{fails: 1, releases: 1}}, stall},
-	{AbsentRejoins, Membership{Settled: true, Faults: 1, Max: map[fault]uint8{lapses: 1}}, stall},
+	{BeatIsAHint, Membership{Faults: 1, Max: bounds{slowness: 1}}, "no member that was never removed takes itself for absent"},
+	{LoadOvertaken, Membership{Settled: true, Faults: 3, Max: bounds{crashes: 1, releases: 1, slowness: 1}}, notOlder},
+	{ReapOvertaken, Membership{Settled: true, Faults: 2, Max: bounds{crashes: 1, releases: 1}}, notOlder},
+	{StoredIsTruth, Membership{Settled: true, Faults: 2, Max: bounds{fails: 1, releases: 1}}, stall},
+	{AbsentRejoins, Membership{Settled: true, Faults: 1, Max: bounds{lapses: 1}}, stall},
 	{LocksDecide, Membership{}, "a partition has one owner whose lease holds"},
 }
 
@@ -133,9 +133,9 @@ func TestIDsThatGoBack(t *testing.T) {
 		of     Ownership
 		breaks string
 	}{
-		{"the ID of a lost entry is given again", Ownership{Log: []uint8{1}, Later: []uint8{2, 2}, Faults: 1, Max: map[fault]uint8{fails: 1}}, lossless},
-		{"the group is destroyed by hand as well", Ownership{Log: []uint8{1}, Later: []uint8{3, 2, 4}, Faults: 2, Max: map[fault]uint8{fails: 1, destroys: 1}}, lossless},
-		{"the read that brings it is lost", Ownership{Later: []uint8{2, 1, 3}, Faults: 2, Max: map[fault]uint8{fails: 1, breaks: 1}}, inOrder},
+		{"the ID of a lost entry is given again", Ownership{Log: []uint8{1}, Later: []uint8{2, 2}, Faults: 1, Max: bounds{fails: 1}}, lossless},
+		{"the group is destroyed by hand as well", Ownership{Log: []uint8{1}, Later: []uint8{3, 2, 4}, Faults: 2, Max: bounds{fails: 1, destroys: 1}}, lossless},
+		{"the read that brings it is lost", Ownership{Later: []uint8{2, 1, 3}, Faults: 2, Max: bounds{fails: 1, breaks: 1}}, inOrder},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			tt.of.Count = 2
