@@ -153,7 +153,7 @@ func (c *Cluster) ReplicaOf(master *Server) *Server {
 // Failover makes a replica the master, in agreement with the old one.
 func (c *Cluster) Failover(replica *Server) {
 	c.t.Helper()
-	promoted := func() bool { return strings.Contains(c.text(replica, "INFO", "replication"), "role:master") }
+	promoted := func() bool { return replica.role() == "master" }
 	for range failoverTries { // a node gives up after five seconds
 		c.do(replica, "CLUSTER", "FAILOVER")
 		if Within(failoverTry, promoted) {
@@ -176,7 +176,7 @@ func (c *Cluster) WaitFailover(slot int, old *Server) {
 func (c *Cluster) Masters() (list []*Server) {
 	c.t.Helper()
 	for _, n := range c.running() {
-		if strings.Contains(c.text(n, "INFO", "replication"), "role:master") {
+		if n.role() == "master" {
 			list = append(list, n)
 		}
 	}

@@ -2,7 +2,6 @@ package redistest
 
 import (
 	"context"
-	"fmt"
 	"net"
 	"strconv"
 	"strings"
@@ -96,34 +95,26 @@ func (s *Server) ReplicaVia(t testing.TB, addr string, args ...string) *Server {
 // WaitSync returns when the replica s has everything that master had at the call.
 func (s *Server) WaitSync(t testing.TB, master *Server) {
 	t.Helper()
-	mc, rc := redis.NewClient(master.options()), redis.NewClient(s.options())
-	defer mc.Close()
-	defer rc.Close()
-	target, err := offset(mc, "master_repl_offset")
-	if err != nil {
-		t.Fatalf("replication offset of %s: %v", master.Addr(), err)
+	var target int64
+	if !Within(startTimeout, func() (known bool) {
+		target, known = offset(replication(master)["master_repl_offset"])
+		return known
+	}) {
+		t.Fatalf("no replication offset of %s within %v", master.Addr(), startTimeout)
 	}
-	inSync := Within(startTimeout, func() bool {
-		info := rc.InfoMap(context.Background(), "replication")
-		at, err := offset(rc, "slave_repl_offset")
-		return err == nil && at >= target && info.Item("Replication", "master_link_status") == "up"
-	})
-	if inSync {
-		return
+	if !Within(startTimeout, func() bool {
+		info := replication(s)
+		at, known := offset(info["slave_repl_offset"])
+		return known && at >= target && info["master_link_status"] == "up"
+	}) {
+		t.Fatalf("replica %s did not catch up with %s within %v\n%s", s.Addr(), master.Addr(), startTimeout, s.Log())
 	}
-	t.Fatalf("replica %s did not catch up with %s within %v\n%s", s.Addr(), master.Addr(), startTimeout, s.Log())
 }
 
-func offset(c *redis.Client, field string) (int64, error) {
-	info := c.InfoMap(context.Background(), "replication")
-	if info.Err() != nil {
-		return 0, info.Err()
-	}
-	n, err := strconv.ParseInt(info.Item("Replication", field), 10, 64)
-	if err != nil {
-		return 0, fmt.Errorf("INFO replication: %s: %w", field, err)
-	}
-	return n, nil
+// offset is a number in what a server says of its replication, if it said any.
+func offset(text string) (n int64, known bool) {
+	n, err := strconv.ParseInt(text, 10, 64)
+	return n, err == nil
 }
 
 // Promote makes a replica a master with what it has at this moment.

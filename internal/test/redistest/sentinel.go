@@ -141,24 +141,15 @@ func (w *Watched) Replicas() []*Server {
 func (w *Watched) WaitFailover(old *Server) (master *Server) {
 	w.t.Helper()
 	w.await("a failover from "+old.Addr(), func() bool {
-		master = w.switched(old)
-		return master != nil
+		for _, s := range w.sentinels {
+			if state := w.ask(s); state["port"] == "" || state["ip"]+":"+state["port"] == old.Addr() {
+				return false
+			}
+		}
+		master = w.Master()
+		return master != nil && master.role() == "master"
 	})
 	return master
-}
-
-// switched is the new master if every sentinel calls another server than old the master, and that says it is; else nil.
-func (w *Watched) switched(old *Server) *Server {
-	for _, s := range w.sentinels {
-		state := w.ask(s)
-		if addr := state["ip"] + ":" + state["port"]; addr == old.Addr() || addr == ":" {
-			return nil
-		}
-	}
-	if master := w.Master(); master != nil && master.role() == "master" {
-		return master
-	}
-	return nil
 }
 
 // WaitReplica returns once a server is a replica of the present master and has all of its data.
@@ -199,10 +190,7 @@ func (w *Watched) agree(master *Server) bool {
 
 // follows reports whether a server is a replica of another one, and connected to it.
 func (s *Server) follows(master *Server) bool {
-	info := ask(s, func(ctx context.Context, c *redis.Client) (map[string]map[string]string, error) {
-		cmd := c.InfoMap(ctx, "replication")
-		return cmd.Val(), cmd.Err()
-	})["Replication"]
+	info := replication(s)
 	return info["role"] == "slave" && info["master_host"]+":"+info["master_port"] == master.Addr() && info["master_link_status"] == "up"
 }
 
@@ -234,16 +222,15 @@ func (w *Watched) ask(sentinel *Server) map[string]string {
 	})
 }
 
-// role returns the role that the server reports, "" without an answer.
-func (s *Server) role() string {
-	return ask(s, func(ctx context.Context, c *redis.Client) (string, error) {
-		reply, err := c.Do(ctx, "ROLE").Slice()
-		if err != nil {
-			return "", err
-		}
-		return fmt.Sprint(reply[0]), nil
-	})
+// replication returns what a server tells of its replication, nothing without an answer.
+func replication(s *Server) map[string]string {
+	return ask(s, func(ctx context.Context, c *redis.Client) (map[string]map[string]string, error) {
+		return c.InfoMap(ctx, "replication").Result()
+	})["Replication"]
 }
+
+// role returns "master" or "slave", "" without an answer.
+func (s *Server) role() string { return replication(s)["role"] }
 
 // ask asks a server something. The answer is the zero value when the server is down or frozen.
 func ask[T any](s *Server, question func(context.Context, *redis.Client) (T, error)) T {

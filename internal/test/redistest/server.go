@@ -125,13 +125,12 @@ func (s *Server) launchNew() error {
 }
 
 func argument(args []string, name string) string {
-	value := ""
-	for i := 0; i+1 < len(args); i++ {
+	for i := len(args) - 2; i >= 0; i-- {
 		if args[i] == name {
-			value = args[i+1]
+			return args[i+1]
 		}
 	}
-	return value
+	return ""
 }
 
 func (s *Server) commandLine() []string {
