@@ -28,15 +28,17 @@ func planDrain(ctx context.Context, b *Bench) (*Plan, error) {
 	if err != nil {
 		return nil, err
 	}
+	own := best.Task
+	own.Reply = true
 	return &Plan{
 		Sides: []Side{
 			{Name: "Take(100)", Task: packed.runnel("take")},
 			{Name: "Records, MsgPack", Task: packed.runnel("records")},
-			{Name: "by hand, MsgPack", Task: best.Task.over(packed, true)},
+			{Name: "by hand, MsgPack", Task: best.Task.decoding(packed)},
 			{Name: "Raw", Task: packed.runnel("raw")},
 			best,
-			{Name: "by hand, own replies", Task: best.Task.ownReplies()},
-			{Name: "by hand, JSON", Task: best.Task.over(text, true)},
+			{Name: "by hand, own replies", Task: own},
+			{Name: "by hand, JSON", Task: best.Task.decoding(text)},
 			{Name: "Records, JSON", Task: text.runnel("records")},
 		},
 		Claims: []Claim{
@@ -54,12 +56,6 @@ func planDrain(ctx context.Context, b *Bench) (*Plan, error) {
 	}, nil
 }
 
-// ownReplies is the task with replies that it reads from their bytes.
-func (t Task) ownReplies() Task {
-	t.Reply = true
-	return t
-}
-
 // packed is the backlog of most cases.
 func (b *Bench) packed() Task {
 	return Task{Stream: "packed", Codec: "msgpack", Partitions: drainPartitions, Events: b.events, Whole: true, Size: 100}
@@ -71,8 +67,9 @@ func (t Task) runnel(loop string) Task {
 	return t
 }
 
-func (t Task) over(stream Task, decode bool) Task {
-	t.Stream, t.Codec, t.Decode = stream.Stream, stream.Codec, decode
+// decoding is a loop by hand over the stream of another task that decodes its events.
+func (t Task) decoding(stream Task) Task {
+	t.Stream, t.Codec, t.Decode = stream.Stream, stream.Codec, true
 	return t
 }
 

@@ -128,10 +128,13 @@ func (p *plain) read(ctx context.Context, logs []string) error {
 	if p.t.Reply {
 		return p.readReplies(ctx, logs)
 	}
-	args := newEntries(logs)
+	args, block := newEntries(logs), blockFor
+	if p.t.Whole {
+		block = -1 // nothing comes later
+	}
 	for p.m.n.Load() < p.m.want {
 		streams, err := p.rdb.XReadGroup(ctx, &redis.XReadGroupArgs{
-			Group: p.t.Run, Consumer: "plain", Streams: args, Count: int64(p.t.Count), Block: p.block(),
+			Group: p.t.Run, Consumer: "plain", Streams: args, Count: int64(p.t.Count), Block: block,
 		}).Result()
 		if errors.Is(err, redis.Nil) {
 			if p.t.Whole {
@@ -162,14 +165,6 @@ func newEntries(logs []string) []string {
 func (t Task) decode(payload string) error {
 	var o Order
 	return codecNamed(t.Codec).Decode(unsafe.Slice(unsafe.StringData(payload), len(payload)), &o)
-}
-
-// block is how long a read waits: not at all for a backlog, of which nothing comes later.
-func (p *plain) block() time.Duration {
-	if p.t.Whole {
-		return -1
-	}
-	return blockFor
 }
 
 // handle handles entries of one partition, in order, and has them acked.

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -134,10 +135,7 @@ func runUntil(ctx context.Context, app *runnel.App, wait func(context.Context) e
 	}()
 	err := wait(ctx)
 	cancel()
-	if runErr := <-ended; runErr != nil {
-		return runErr
-	}
-	return err
+	return cmp.Or(<-ended, err)
 }
 
 // forget removes what the processor of a task left behind, so that the next one

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"flag"
 	"fmt"
@@ -38,13 +39,10 @@ func benchMain(ctx context.Context, args []string, log io.Writer) error {
 		return err
 	}
 	b := &Bench{pairs: *pairs, events: *events, quick: *quick, log: log}
-	dir := "../docs/benchmarks"
+	dir := cmp.Or(*out, "../docs/benchmarks")
 	if *quick {
-		dir = "out"
+		dir = cmp.Or(*out, "out")
 		b.pairs, b.events = min(b.pairs, 2), min(b.events, 50_000)
-	}
-	if *out != "" {
-		dir = *out
 	}
 	chosen, err := chooseCases(*names)
 	if err != nil {

@@ -155,14 +155,11 @@ func (o Outcome) table(b *strings.Builder) {
 
 // row is a row of a table, from its name on.
 func (f Finding) row() string {
-	bar, verdict := "", string(f.Verdict)
-	if f.Bar != nil {
-		bar = f.bar()
-	}
+	verdict := string(f.Verdict)
 	if f.Verdict == stats.Missed {
 		verdict = "**missed**"
 	}
-	return fmt.Sprintf("%s | %s | %s | %s | %s |", f.Name, f.median(), f.interval(), bar, verdict)
+	return fmt.Sprintf("%s | %s | %s | %s | %s |", f.Name, f.median(), f.interval(), f.bar(), verdict)
 }
 
 func (f Finding) median() string {
@@ -184,11 +181,13 @@ func (f Finding) interval() string {
 }
 
 func (f Finding) bar() string {
-	sign := "≥"
-	if f.Bar.AtMost {
-		sign = "≤"
+	switch {
+	case f.Bar == nil:
+		return ""
+	case f.Bar.AtMost:
+		return "≤ " + number(f.Bar.At)
 	}
-	return sign + " " + number(f.Bar.At)
+	return "≥ " + number(f.Bar.At)
 }
 
 func (f Finding) text() string {

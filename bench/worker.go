@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"math"
@@ -106,17 +107,15 @@ func startWorker(ctx context.Context, t Task) (*workerProcess, error) {
 	if err != nil {
 		return nil, fmt.Errorf("start a worker: %w", err)
 	}
-	w := &workerProcess{cmd: cmd, done: make(chan struct{})}
-	if w.stdin, err = cmd.StdinPipe(); err != nil {
-		return nil, fmt.Errorf("start a worker: %w", err)
-	}
-	out, err := cmd.StdoutPipe()
-	if err != nil {
+	stdin, inErr := cmd.StdinPipe()
+	out, outErr := cmd.StdoutPipe()
+	if err := errors.Join(inErr, outErr); err != nil {
 		return nil, fmt.Errorf("start a worker: %w", err)
 	}
 	if err := cmd.Start(); err != nil {
 		return nil, fmt.Errorf("start a worker: %w", err)
 	}
+	w := &workerProcess{cmd: cmd, stdin: stdin, done: make(chan struct{})}
 	go func() {
 		w.listen(out)
 		cmd.Wait() // how one ends that was killed says nothing
