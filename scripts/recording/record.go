@@ -73,18 +73,15 @@ func record(ctx context.Context) (run, error) {
 	defer app.Close()
 
 	r := &recorder{began: time.Now()}
+	ctx, kill := context.WithCancel(ctx)
 	var reading sync.WaitGroup
+	defer reading.Wait()
+	defer kill()
 	a, err := r.start(ctx, &reading, url, 0, "a")
 	if err != nil {
 		return run{}, err
 	}
-	defer a.Process.Kill()
 	var b *exec.Cmd
-	defer func() {
-		if b != nil {
-			b.Process.Kill()
-		}
-	}()
 	steps := []step{
 		{secondStarts, func() (err error) { b, err = r.start(ctx, &reading, url, 1, "b"); return err }},
 		{killed, func() error { return r.kill(ctx, a) }},
