@@ -2,6 +2,8 @@ package main
 
 import (
 	"context"
+	"fmt"
+	"strings"
 
 	"github.com/runnel-go/runnel/bench/internal/stats"
 )
@@ -105,7 +107,7 @@ var cases = []Case{
 
 // best runs some sides a few times in turn, and returns the one with the highest median rate under a name.
 func (b *Bench) best(ctx context.Context, name string, sides []Side) (Side, []string, error) {
-	rates := make([][]float64, len(sides))
+	rates, texts := make([][]float64, len(sides)), make([][]string, len(sides))
 	for round := range b.scale(3, 1) {
 		for i := range sides {
 			at := (i + round) % len(sides)
@@ -113,7 +115,7 @@ func (b *Bench) best(ctx context.Context, name string, sides []Side) (Side, []st
 			if err != nil {
 				return Side{}, nil, err
 			}
-			rates[at] = append(rates[at], r["rate"])
+			rates[at], texts[at] = append(rates[at], r["rate"]), append(texts[at], number(r["rate"]/1e3))
 		}
 	}
 	chosen, notes := 0, []string(nil)
@@ -121,7 +123,7 @@ func (b *Bench) best(ctx context.Context, name string, sides []Side) (Side, []st
 		if stats.Median(rates[i]) > stats.Median(rates[chosen]) {
 			chosen = i
 		}
-		notes = append(notes, calibrated(s.Name, rates[i]))
+		notes = append(notes, fmt.Sprintf("%s: %s k/s", s.Name, strings.Join(texts[i], ", ")))
 	}
 	best := sides[chosen]
 	best.Name = name

@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"fmt"
-	"strings"
 
 	"github.com/runnel-go/runnel/bench/internal/stats"
 )
@@ -94,13 +93,4 @@ func plainSides(t Task, counts ...int) (out []Side) {
 		}
 	}
 	return out
-}
-
-// calibrated describes the result of a variant.
-func calibrated(name string, rates []float64) string {
-	texts := make([]string, len(rates))
-	for i, r := range rates {
-		texts[i] = number(r / 1e3)
-	}
-	return fmt.Sprintf("%s: %s k/s", name, strings.Join(texts, ", "))
 }

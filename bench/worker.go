@@ -140,15 +140,6 @@ func (w *workerProcess) listen(out io.Reader) {
 	}
 }
 
-func (w *workerProcess) last() Told {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if len(w.told) == 0 {
-		return Told{}
-	}
-	return w.told[len(w.told)-1]
-}
-
 func (w *workerProcess) handled() []Told {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -170,8 +161,8 @@ func awaitShares(ctx context.Context, ws []*workerProcess, partitions int) error
 	for {
 		sum, most, least := 0, 0, partitions
 		for _, w := range ws {
-			n := w.last().Owned
-			sum, most, least = sum+n, max(most, n), min(least, n)
+			_, last := w.between(0, math.MaxInt64)
+			sum, most, least = sum+last.Owned, max(most, last.Owned), min(least, last.Owned)
 		}
 		if sum == partitions && most-least <= 1 {
 			return nil
