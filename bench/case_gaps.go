@@ -35,7 +35,11 @@ func planGaps(_ context.Context, b *Bench) (*Plan, error) {
 	for _, f := range []struct {
 		name string
 		do   func(*duel, context.Context) error
-	}{{"kill -9", ending((*workerProcess).kill)}, {"clean stop", ending((*workerProcess).stop)}, {"third worker joins", (*duel).add}} {
+	}{
+		{"kill -9", ending((*workerProcess).kill)},
+		{"clean stop", ending((*workerProcess).stop)},
+		{"third worker joins", (*duel).add},
+	} {
 		p.Sides = append(p.Sides, Side{Name: f.name, Task: t, Run: func(ctx context.Context, t Task) (Result, error) {
 			gap, err := longestPause(ctx, t, f.do)
 			return Result{"gap": float64(gap.Microseconds()) / 1e3}, err

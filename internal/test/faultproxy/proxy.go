@@ -40,7 +40,8 @@ func Start(t testing.TB, target string) *Proxy {
 		t.Fatalf("start fault proxy: %v", err)
 	}
 	p := &Proxy{
-		listener: l, hits: map[string]int{}, conns: map[*conn]struct{}{}, gate: make(chan struct{}), replies: make(chan struct{}),
+		listener: l,
+		hits:     map[string]int{}, conns: map[*conn]struct{}{}, gate: make(chan struct{}), replies: make(chan struct{}),
 	}
 	p.SetTarget(target)
 	close(p.gate)
