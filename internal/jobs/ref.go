@@ -14,11 +14,13 @@ type Source struct {
 const triggerKind, taskKind = "trigger", "task"
 
 // String returns JOB/trigger/NAME or JOB/task/NAME.
-func (s Source) String() string {
+func (s Source) String() string { return s.Job + "/" + s.kind() + "/" + s.Name }
+
+func (s Source) kind() string {
 	if s.Trigger {
-		return s.Job + "/" + triggerKind + "/" + s.Name
+		return triggerKind
 	}
-	return s.Job + "/" + taskKind + "/" + s.Name
+	return taskKind
 }
 
 // ParseSource is the inverse of String.
@@ -36,33 +38,23 @@ type Ref struct {
 	Ended bool // its end counts, however it ended
 }
 
-// String is the inverse of ParseRef for any job.
-func (r Ref) String() string {
-	if r.Ended {
-		return r.Source.String() + "?"
-	}
-	return r.Source.String()
-}
-
 // ParseRef parses what a task of a job waits for: trigger/NAME, task/NAME, or JOB/task/NAME of another job; with "?" behind, its
 // end counts, however it ended.
 func ParseRef(job, text string) (Ref, error) {
 	words, ended := strings.CutSuffix(text, "?")
-	parts := strings.Split(words, "/")
-	if len(parts) == 2 {
-		parts = append([]string{job}, parts...)
+	if strings.Count(words, "/") == 1 {
+		words = job + "/" + words
 	}
-	if len(parts) != 3 || parts[1] != triggerKind && parts[1] != taskKind {
-		return Ref{}, fmt.Errorf("%q is none of trigger/NAME, task/NAME and JOB/task/NAME", text)
-	}
-	r := Ref{Source{Job: parts[0], Name: parts[2], Trigger: parts[1] == triggerKind}, ended}
+	s, ok := ParseSource(words)
 	switch {
-	case !nameOK(r.Name) || r.Job != job && !nameOK(r.Job):
+	case !ok:
+		return Ref{}, fmt.Errorf("%q is none of trigger/NAME, task/NAME and JOB/task/NAME", text)
+	case !nameOK(s.Name) || s.Job != job && !nameOK(s.Job):
 		return Ref{}, fmt.Errorf("%q: %s", text, nameRule)
-	case r.Trigger && r.Job != job:
+	case s.Trigger && s.Job != job:
 		return Ref{}, fmt.Errorf("%q is a trigger of another job: wait for a task of that, which may be a join", text)
-	case r.Trigger && ended:
+	case s.Trigger && ended:
 		return Ref{}, fmt.Errorf("%q: a trigger never fails", text)
 	}
-	return r, nil
+	return Ref{s, ended}, nil
 }

@@ -14,7 +14,7 @@ const (
 	defaultCatchUp = 1000
 	defaultLate    = time.Minute // of CatchUpNone
 
-	// countedAtMost bounds how many times of a line are counted that are left out.
+	// countedAtMost bounds how many times are counted that are left out.
 	countedAtMost = 100_000
 )
 
@@ -49,6 +49,16 @@ func zoneOf(name string) (*time.Location, error) {
 	return time.LoadLocation(name)
 }
 
+// ParseTime reads a logical time as people write it: RFC 3339, with or without seconds, or a date.
+func ParseTime(text string) (time.Time, error) {
+	for _, layout := range []string{time.RFC3339, "2006-01-02T15:04Z07:00", time.DateOnly} {
+		if at, err := time.Parse(layout, text); err == nil {
+			return at.UTC(), nil
+		}
+	}
+	return time.Time{}, fmt.Errorf("%q is no time, such as 2026-01-31 or 2026-01-31T08:00:00Z", text)
+}
+
 // Next returns the first logical time behind another one; the zero time if there is none.
 func (s *Times) Next(after time.Time) time.Time {
 	t := s.trigger
@@ -56,10 +66,13 @@ func (s *Times) Next(after time.Time) time.Time {
 		after = t.Start.Add(-1)
 	}
 	var next time.Time
-	if s.line == nil {
-		next = t.Start.Add(time.Duration(s.index(after)) * time.Duration(t.Every))
-	} else if next = s.line.Next(after.In(s.zone)); next.IsZero() {
-		return next
+	switch every := time.Duration(t.Every); {
+	case s.line != nil:
+		next = s.line.Next(after.In(s.zone))
+	case after.Before(t.Start):
+		next = t.Start
+	default:
+		next = t.Start.Add((after.Sub(t.Start)/every + 1) * every)
 	}
 	if !t.End.IsZero() && !next.Before(t.End) {
 		return time.Time{}
@@ -76,8 +89,7 @@ func (s *Times) FiresAt(logical time.Time) time.Time {
 type Plan struct {
 	Times   []time.Time // to fire, in this order
 	Missed  bool        // they are caught up, beside what comes on schedule
-	Omitted int64       // times that are left out
-	More    bool        // and there are others: of a line so many are counted at most
+	Omitted int64       // times that are left out; of those beyond MaxCatchUp at most countedAtMost are counted
 	Newest  time.Time   // of all that are due: the trigger goes on behind it
 }
 
@@ -86,22 +98,18 @@ type Plan struct {
 func (s *Times) Plan(last, now time.Time) Plan {
 	t := s.trigger
 	until := now.Add(-time.Duration(t.Offset))
-	newest, _, _ := s.latest(last, until, 1)
-	if len(newest) == 0 {
+	due := s.latest(last, until, cmp.Or(t.MaxCatchUp, defaultCatchUp))
+	if len(due) == 0 {
 		return Plan{}
 	}
-	p := Plan{Newest: newest[0]}
-	late, from := time.Duration(t.Late), last
+	p := Plan{Newest: due[len(due)-1], Omitted: int64(len(s.between(last, due[0].Add(-1), countedAtMost)))}
+	late := time.Duration(t.Late)
 	if t.CatchUp == CatchUpNone {
 		late = cmp.Or(late, defaultLate)
 	}
-	if stale := until.Add(-late - 1); late != 0 && stale.After(last) {
-		_, p.Omitted, p.More = s.latest(last, stale, 0)
-		from = stale
-	}
-	times, before, more := s.latest(from, until, cmp.Or(t.MaxCatchUp, defaultCatchUp))
-	p.Times, p.Omitted, p.More = times, p.Omitted+before, p.More || more
-	p.Missed = t.CatchUp != CatchUpNone && int64(len(times))+p.Omitted > 1
+	p.Times = slices.DeleteFunc(slices.Clone(due), func(at time.Time) bool { return late != 0 && until.Sub(at) > late })
+	p.Omitted += int64(len(due) - len(p.Times))
+	p.Missed = t.CatchUp != CatchUpNone && int64(len(p.Times))+p.Omitted > 1
 	switch t.CatchUp {
 	case CatchUpLatest:
 		slices.Reverse(p.Times)
@@ -118,50 +126,18 @@ func (t *Trigger) hash(at time.Time) uint64 {
 	return h.Sum64()
 }
 
-// latest returns the latest logical times behind after and up to until, at most so many, the oldest first, and how many
-// come before them; of a line these are counted up to countedAtMost, and more reports whether there are others.
-func (s *Times) latest(after, until time.Time, most int) (times []time.Time, before int64, more bool) {
-	if t := s.trigger; s.line == nil {
-		from, to := s.index(after), s.index(until)
-		before = max(0, to-from-int64(most))
-		for n := from + before; n < to; n++ {
-			times = append(times, t.Start.Add(time.Duration(n)*time.Duration(t.Every)).UTC())
-		}
-		return times, before, false
+// latest returns the latest logical times behind after and up to until, at most so many, the oldest first. Where there are
+// more it looks back from until, by more and more, until there are enough: after may be years ago.
+func (s *Times) latest(after, until time.Time, most int) []time.Time {
+	times := s.between(after, until, most+1)
+	if len(times) <= most {
+		return times
 	}
-	// Look back by more and more, until there are enough.
-	begin := after
-	for back := time.Hour; until.Add(-back).After(after); back *= 2 {
-		if from := until.Add(-back); len(s.between(from, until, most+1)) > most {
-			begin = from
-			break
-		}
+	times = nil
+	for back := time.Second; len(times) < most; back *= 2 {
+		times = s.between(until.Add(-back), until, -1)
 	}
-	times = s.between(begin, until, -1)
-	times = times[max(0, len(times)-most):]
-	end := until.Add(1)
-	if len(times) > 0 {
-		end = times[0]
-	}
-	for at := s.Next(after); !at.IsZero() && at.Before(end); at = s.Next(at) {
-		if before == countedAtMost {
-			return times, before, true
-		}
-		before++
-	}
-	return times, before, false
-}
-
-// index is how many times of an interval are up to a time.
-func (s *Times) index(until time.Time) int64 {
-	t := s.trigger
-	if !t.End.IsZero() && !until.Before(t.End) {
-		until = t.End.Add(-1)
-	}
-	if until.Before(t.Start) {
-		return 0
-	}
-	return int64(until.Sub(t.Start)/time.Duration(t.Every)) + 1
+	return times[len(times)-most:]
 }
 
 // between returns the times behind from and up to until, the first ones if there are more than most; -1: all.
