@@ -26,6 +26,11 @@ func nameOK(name string) bool {
 	return name != "" && len(name) <= 64
 }
 
+var (
+	catchUps   = []CatchUp{"", CatchUpEarliest, CatchUpLatest, CatchUpRandom, CatchUpNone}
+	priorities = []Priority{"", PriorityHigh, PriorityNormal, PriorityLow, PriorityBackfill}
+)
+
 // reserved are names of a scheduler's own processors, which targets of commands share with jobs.
 var reserved = []string{"facts", "runs", "ops"}
 
@@ -43,48 +48,44 @@ func (f Fault) Error() string {
 	return f.Place + ": " + f.Reason
 }
 
-type checker struct{ faults []Fault }
+// A checker gathers faults at one place of a job.
+type checker struct {
+	place  string
+	faults []Fault
+}
 
-func (c *checker) add(place, reason string, args ...any) {
-	c.faults = append(c.faults, Fault{Place: place, Reason: fmt.Sprintf(reason, args...)})
+// when adds a fault where something is wrong.
+func (c *checker) when(wrong bool, reason string, args ...any) {
+	if wrong {
+		c.faults = append(c.faults, Fault{Place: c.place, Reason: fmt.Sprintf(reason, args...)})
+	}
 }
 
 // Check returns all that is wrong with a job by itself, in its order; Graph knows what it refers to.
 func Check(j *Job) []Fault {
-	c := &checker{}
-	switch {
-	case !nameOK(j.Name):
-		c.add("job", "%q: %s", j.Name, nameRule)
-	case slices.Contains(reserved, j.Name):
-		c.add("job", "the name %q is reserved", j.Name)
-	}
-	if len(j.Tasks) == 0 {
-		c.add("tasks", "a job has at least one")
-	}
-	if len(j.Tasks) > MostTasks {
-		c.add("tasks", "%d, a job has at most %d", len(j.Tasks), MostTasks)
-	}
-	if len(j.Triggers) > MostTriggers {
-		c.add("triggers", "%d, a job has at most %d", len(j.Triggers), MostTriggers)
-	}
+	c := &checker{place: "job"}
+	c.when(!nameOK(j.Name), "%q: %s", j.Name, nameRule)
+	c.when(slices.Contains(reserved, j.Name), "the name %q is reserved", j.Name)
+	c.place = "tasks"
+	c.when(len(j.Tasks) == 0, "a job has at least one")
+	c.when(len(j.Tasks) > MostTasks, "%d, a job has at most %d", len(j.Tasks), MostTasks)
+	c.place = "triggers"
+	c.when(len(j.Triggers) > MostTriggers, "%d, a job has at most %d", len(j.Triggers), MostTriggers)
 	seen := map[string]bool{}
+	part := func(kind, name string, at int) {
+		c.place = placeOf(kind, name, at)
+		c.when(!nameOK(name), "name %q: %s", name, nameRule)
+		c.when(seen[c.place], "there are two of that name")
+		seen[c.place] = true
+	}
 	for i := range j.Triggers {
-		t := &j.Triggers[i]
-		c.trigger(placeOf(triggerKind, t.Name, i), t)
-		if place := triggerKind + " " + t.Name; seen[place] {
-			c.add(place, "there are two of that name")
-		} else {
-			seen[place] = true
-		}
+		part(triggerKind, j.Triggers[i].Name, i)
+		c.trigger(&j.Triggers[i])
 	}
 	for i := range j.Tasks {
-		t := &j.Tasks[i]
-		c.task(placeOf(taskKind, t.Name, i), j.Name, t)
-		if place := taskKind + " " + t.Name; seen[place] {
-			c.add(place, "there are two of that name")
-		} else {
-			seen[place] = true
-		}
+		part(taskKind, j.Tasks[i].Name, i)
+		c.task(&j.Tasks[i])
+		c.sources(j.Name, &j.Tasks[i])
 	}
 	return c.faults
 }
@@ -96,135 +97,78 @@ func placeOf(kind, name string, at int) string {
 	return kind + " " + name
 }
 
-func (c *checker) trigger(place string, t *Trigger) {
-	if !nameOK(t.Name) {
-		c.add(place, "name %q: %s", t.Name, nameRule)
-	}
+func (c *checker) trigger(t *Trigger) {
 	switch {
 	case t.Every == 0 && t.Cron == "":
-		c.add(place, "it has neither every nor cron")
-	case t.Every != 0 && t.Cron != "":
-		c.add(place, "it has both every and cron")
+		c.when(true, "it has neither every nor cron")
 	case t.Every != 0:
-		if t.Every < 0 || time.Duration(t.Every)%time.Millisecond != 0 {
-			c.add(place, "every %v: an interval is positive, and whole milliseconds", t.Every)
-		}
-		if t.Start.IsZero() {
-			c.add(place, "every needs a start, from which its times are counted")
-		}
-		if t.TimeZone != "" {
-			c.add(place, "timezone is for cron; every counts time that passes")
-		}
+		c.when(t.Cron != "", "it has both every and cron")
+		c.when(t.Every < 0 || !whole(t.Every), "every %v: an interval is positive, and whole milliseconds", t.Every)
+		c.when(t.Start.IsZero(), "every needs a start, from which its times are counted")
+		c.when(t.TimeZone != "", "timezone is for cron; every counts time that passes")
 	default:
-		if _, err := cron.Parse(t.Cron); err != nil {
-			c.add(place, "cron: %v", err)
-		}
-		if _, err := zoneOf(t.TimeZone); err != nil {
-			c.add(place, "timezone: %v", err)
-		}
+		_, err := cron.Parse(t.Cron)
+		c.when(err != nil, "cron: %v", err)
+		_, err = zoneOf(t.TimeZone)
+		c.when(err != nil, "timezone: %v", err)
 	}
 	for _, at := range []time.Time{t.Start, t.End} {
-		if !at.IsZero() && (at.Year() < 1970 || at.Year() > 9999) {
-			c.add(place, "%v: logical times are from 1970 on", at.Format(time.RFC3339))
-		}
-		if !at.Equal(at.Truncate(time.Millisecond)) {
-			c.add(place, "%v: logical times are whole milliseconds", at.Format(time.RFC3339Nano))
-		}
+		text, out := at.Format(time.RFC3339Nano), at.Year() < 1970 || at.Year() > 9999
+		c.when(!at.IsZero() && out, "%v: logical times are from 1970 on", text)
+		c.when(!at.Equal(at.Truncate(time.Millisecond)), "%v: logical times are whole milliseconds", text)
 	}
-	if !t.End.IsZero() && !t.Start.IsZero() && !t.Start.Before(t.End) {
-		c.add(place, "no time is from start on and before end")
-	}
-	switch t.CatchUp {
-	case "", CatchUpEarliest, CatchUpLatest, CatchUpRandom:
-	case CatchUpNone:
-		if t.MaxCatchUp != 0 {
-			c.add(place, "max_catchup is for times that are caught up, and catchup is none")
-		}
-	default:
-		c.add(place, "catchup %q is none of earliest, latest, random, none", t.CatchUp)
-	}
-	if time.Duration(t.Offset)%time.Millisecond != 0 {
-		c.add(place, "offset %v: logical times are whole milliseconds", t.Offset)
-	}
-	if t.MaxCatchUp < 0 {
-		c.add(place, "max_catchup %d is negative", t.MaxCatchUp)
-	}
-	if t.Late < 0 {
-		c.add(place, "late %v is negative", t.Late)
-	}
+	c.when(!t.End.IsZero() && !t.Start.IsZero() && !t.Start.Before(t.End), "no time is from start on and before end")
+	c.when(!slices.Contains(catchUps, t.CatchUp), "catchup %q is none of earliest, latest, random, none", t.CatchUp)
+	none := t.CatchUp == CatchUpNone
+	c.when(none && t.MaxCatchUp != 0, "max_catchup is for times that are caught up, and catchup is none")
+	c.when(!whole(t.Offset), "offset %v: logical times are whole milliseconds", t.Offset)
+	c.when(t.MaxCatchUp < 0, "max_catchup %d is negative", t.MaxCatchUp)
+	c.when(t.Late < 0, "late %v is negative", t.Late)
 }
 
-func (c *checker) task(place, job string, t *Task) {
-	if !nameOK(t.Name) {
-		c.add(place, "name %q: %s", t.Name, nameRule)
-	}
-	c.sources(place, job, t)
+func whole(d Duration) bool { return time.Duration(d)%time.Millisecond == 0 }
+
+func (c *checker) task(t *Task) {
 	does := 0
 	for _, one := range []bool{t.Handler != "", len(t.Exec) > 0, t.Shell != ""} {
 		if one {
 			does++
 		}
 	}
-	if does > 1 {
-		c.add(place, "it has more than one of do, exec and shell")
-	}
-	if len(t.Exec) > 0 && t.Exec[0] == "" {
-		c.add(place, "exec: the command is empty")
-	}
-	if does == 0 && (t.Retry != nil || t.Timeout != 0 || t.Limit != 0) {
-		c.add(place, "a join, which does nothing, has no retry, timeout or limit")
-	}
-	if t.Timeout < 0 {
-		c.add(place, "timeout %v is negative", t.Timeout)
-	}
-	if t.Limit < 0 {
-		c.add(place, "limit %d is negative", t.Limit)
-	}
-	switch t.Priority {
-	case "", PriorityHigh, PriorityNormal, PriorityLow, PriorityBackfill:
-	default:
-		c.add(place, "priority %q is none of high, normal, low, backfill", t.Priority)
-	}
+	c.when(does > 1, "it has more than one of do, exec and shell")
+	c.when(len(t.Exec) > 0 && t.Exec[0] == "", "exec: the command is empty")
+	limits := t.Retry != nil || t.Timeout != 0 || t.Limit != 0
+	c.when(does == 0 && limits, "a join, which does nothing, has no retry, timeout or limit")
+	c.when(t.Timeout < 0, "timeout %v is negative", t.Timeout)
+	c.when(t.Limit < 0, "limit %d is negative", t.Limit)
+	c.when(!slices.Contains(priorities, t.Priority), "priority %q is none of high, normal, low, backfill", t.Priority)
 	if r := t.Retry; r != nil {
-		switch {
-		case r.Max < 1:
-			c.add(place, "retry: max %d, it is the number of attempts, at least 1", r.Max)
-		case r.MinBackoff < 0 || r.MaxBackoff < 0 || r.MaxBackoff != 0 && r.MinBackoff > r.MaxBackoff:
-			c.add(place, "retry: backoff from %v to %v", r.MinBackoff, r.MaxBackoff)
-		case r.Factor != 0 && r.Factor < 1:
-			c.add(place, "retry: factor %v is below 1", r.Factor)
-		case r.Jitter > 1:
-			c.add(place, "retry: jitter %v is above 1", r.Jitter)
-		}
+		c.when(r.Max < 1, "retry: max %d, it is the number of attempts, at least 1", r.Max)
+		grows := r.MaxBackoff == 0 || r.MinBackoff <= r.MaxBackoff
+		c.when(min(r.MinBackoff, r.MaxBackoff) < 0 || !grows, "retry: backoff from %v to %v", r.MinBackoff, r.MaxBackoff)
+		c.when(r.Factor != 0 && r.Factor < 1, "retry: factor %v is below 1", r.Factor)
+		c.when(r.Jitter > 1, "retry: jitter %v is above 1", r.Jitter)
 	}
 }
 
 // sources checks what a task waits for, but not whether that is there.
-func (c *checker) sources(place, job string, t *Task) {
-	switch {
-	case len(t.After) > 0 && len(t.OnFailure) > 0:
-		c.add(place, "it has both after and on_failure: what handles failures is fired by each of them alone")
-	case len(t.After) == 0 && len(t.OnFailure) == 0:
-		c.add(place, "it has neither after nor on_failure, so it never runs")
-	case len(t.After)+len(t.OnFailure) > MostNeeds:
-		c.add(place, "it waits for %d, at most %d: put a join between", len(t.After)+len(t.OnFailure), MostNeeds)
-	}
-	if t.Need < 0 || t.Need > len(t.After) {
-		c.add(place, "need %d of %d", t.Need, len(t.After))
-	}
+func (c *checker) sources(job string, t *Task) {
+	all := slices.Concat(t.After, t.OnFailure)
+	both := len(t.After) > 0 && len(t.OnFailure) > 0
+	c.when(both, "it has both after and on_failure: what handles failures is fired by each of them alone")
+	c.when(len(all) == 0, "it has neither after nor on_failure, so it never runs")
+	c.when(len(all) > MostNeeds, "it waits for %d, at most %d: put a join between", len(all), MostNeeds)
+	c.when(t.Need < 0 || t.Need > len(t.After), "need %d of %d", t.Need, len(t.After))
+
 	seen := map[Source]bool{}
-	for _, text := range slices.Concat(t.After, t.OnFailure) {
+	for i, text := range all {
 		r, err := ParseRef(job, text)
 		if err != nil {
-			c.add(place, "%v", err)
+			c.when(true, "%v", err)
 			continue
 		}
-		if seen[r.Source] {
-			c.add(place, "it waits for %s twice", r.Source)
-		}
+		c.when(seen[r.Source], "it waits for %s twice", r.Source)
+		c.when(i >= len(t.After) && (r.Trigger || r.Ended), "on_failure: %q is no task", text)
 		seen[r.Source] = true
-		if slices.Contains(t.OnFailure, text) && (r.Trigger || r.Ended) {
-			c.add(place, "on_failure: %q is no task", text)
-		}
 	}
 }
