@@ -15,7 +15,7 @@ type Graph struct {
 }
 
 type node struct {
-	task    *Task // nil: a trigger
+	handles bool  // failures
 	needs   []Ref // After, or OnFailure
 	targets []Target
 }
@@ -36,17 +36,15 @@ const (
 )
 
 // NewGraph returns the graph of jobs without faults of their own, and what is wrong with it: sources that are not
-// there, and cycles. All faults name the job.
-func NewGraph(all map[string]*Job) (*Graph, []Fault) {
-	g := &Graph{nodes: map[Source]*node{}}
+// there, and a cycle. All faults name the job.
+func NewGraph(all map[string]*Job) (g *Graph, faults []Fault) {
+	g = &Graph{nodes: map[Source]*node{}}
 	for _, name := range slices.Sorted(maps.Keys(all)) {
-		j := all[name]
-		for i := range j.Triggers {
-			g.add(Source{name, j.Triggers[i].Name, true}, &node{})
+		for _, t := range all[name].Triggers {
+			g.add(Source{name, t.Name, true}, &node{})
 		}
-		for i := range j.Tasks {
-			t := &j.Tasks[i]
-			n := &node{task: t}
+		for _, t := range all[name].Tasks {
+			n := &node{handles: len(t.OnFailure) > 0}
 			for _, text := range slices.Concat(t.After, t.OnFailure) {
 				if r, err := ParseRef(name, text); err == nil {
 					n.needs = append(n.needs, r)
@@ -55,7 +53,24 @@ func NewGraph(all map[string]*Job) (*Graph, []Fault) {
 			g.add(Source{name, t.Name, false}, n)
 		}
 	}
-	return g, append(g.connect(all), g.cycles()...)
+	for _, s := range g.order {
+		n := g.nodes[s]
+		for _, r := range n.needs {
+			kind := OnSuccess
+			if n.handles {
+				kind = OnFailure
+			} else if r.Ended {
+				kind = OnEnd
+			}
+			if from := g.nodes[r.Source]; from != nil {
+				from.targets = append(from.targets, Target{s, kind})
+			} else {
+				reason := fmt.Sprintf("%s is not there: %s", r.Source, g.there(r.Source))
+				faults = append(faults, Fault{Place: s.String(), Reason: reason})
+			}
+		}
+	}
+	return g, append(faults, g.cycle()...)
 }
 
 func (g *Graph) add(s Source, n *node) {
@@ -63,125 +78,76 @@ func (g *Graph) add(s Source, n *node) {
 	g.order = append(g.order, s)
 }
 
-// connect tells sources their targets, and returns those that are not there.
-func (g *Graph) connect(all map[string]*Job) (faults []Fault) {
-	for _, s := range g.order {
-		n := g.nodes[s]
-		for _, r := range n.needs {
-			from := g.nodes[r.Source]
-			if from == nil {
-				faults = append(faults, Fault{Place: s.String(), Reason: fmt.Sprintf("%s is not there: %s", r.Source, g.there(all, r.Source))})
-				continue
-			}
-			kind := OnSuccess
-			if len(n.task.OnFailure) > 0 {
-				kind = OnFailure
-			} else if r.Ended {
-				kind = OnEnd
-			}
-			from.targets = append(from.targets, Target{s, kind})
-		}
-	}
-	return faults
-}
-
 // there says what is there instead of a source.
-func (g *Graph) there(all map[string]*Job, s Source) string {
-	if all[s.Job] == nil {
-		return "there is no job " + s.Job
-	}
+func (g *Graph) there(s Source) string {
 	var names []string
+	known := false
 	for _, other := range g.order {
+		known = known || other.Job == s.Job
 		if other.Job == s.Job && other.Trigger == s.Trigger {
 			names = append(names, other.Name)
 		}
 	}
-	kind := taskKind
-	if s.Trigger {
-		kind = triggerKind
-	}
-	if len(names) == 0 {
-		return fmt.Sprintf("job %s has no %s", s.Job, kind)
+	switch {
+	case !known:
+		return "there is no job " + s.Job
+	case len(names) == 0:
+		return fmt.Sprintf("job %s has no %s", s.Job, s.kind())
 	}
 	const most = 10
 	if more := len(names) - most; more > 0 {
 		names = append(names[:most], fmt.Sprintf("%d more", more))
 	}
-	return fmt.Sprintf("the %ss of job %s are %s", kind, s.Job, strings.Join(names, ", "))
+	return fmt.Sprintf("the %ss of job %s are %s", s.kind(), s.Job, strings.Join(names, ", "))
 }
 
-// cycles returns a fault for each cycle that a walk finds, at its first task. The walk needs no stack of calls: a job may
-// be a chain of thousands.
-func (g *Graph) cycles() (faults []Fault) {
-	const open, done = 1, 2
-	state := map[Source]int{}
-	for _, root := range g.order {
-		type step struct {
-			at   Source
-			next int
-		}
-		walk := []step{}
-		enter := func(s Source) {
-			state[s] = open
-			walk = append(walk, step{at: s})
-		}
-		if state[root] == 0 {
-			enter(root)
-		}
-		for len(walk) > 0 {
-			top := &walk[len(walk)-1]
-			n := g.nodes[top.at]
-			if top.next == len(n.targets) {
-				state[top.at] = done
-				walk = walk[:len(walk)-1]
-				continue
-			}
-			to := n.targets[top.next].Task
-			top.next++
-			switch state[to] {
-			case 0:
-				enter(to)
-			case open:
-				from := slices.IndexFunc(walk, func(s step) bool { return s.at == to })
-				var names []string
-				for _, s := range walk[from:] {
-					names = append(names, s.at.String())
-				}
-				faults = append(faults, Fault{Place: to.String(), Reason: "it waits for itself: " + strings.Join(append(names, to.String()), " → ")})
-			}
-		}
+// cycle returns a fault for a cycle, if there is one.
+func (g *Graph) cycle() []Fault {
+	left := map[Source]bool{}
+	for s := range g.nodes {
+		left[s] = true
 	}
-	return faults
+	for _, s := range g.sorted(left) {
+		delete(left, s)
+	}
+	if len(left) == 0 {
+		return nil
+	}
+	// Each that is left waits for another one that is left.
+	needed := func(s Source) Source {
+		needs := g.nodes[s].needs
+		return needs[slices.IndexFunc(needs, func(r Ref) bool { return left[r.Source] })].Source
+	}
+	s := g.order[slices.IndexFunc(g.order, func(s Source) bool { return left[s] })]
+	for seen := map[Source]bool{}; !seen[s]; s = needed(s) {
+		seen[s] = true
+	}
+	way := []string{s.String()}
+	for at := needed(s); at != s; at = needed(at) {
+		way = append(way, at.String())
+	}
+	way = append(way, s.String())
+	slices.Reverse(way)
+	return []Fault{{Place: s.String(), Reason: "it waits for itself: " + strings.Join(way, " → ")}}
 }
+
+// at returns the node of a source, an empty one if it is not there.
+func (g *Graph) at(s Source) *node { return cmp.Or(g.nodes[s], &node{}) }
 
 // Targets returns the tasks that a source's end concerns, in the order of their jobs.
-func (g *Graph) Targets(s Source) []Target {
-	if n := g.nodes[s]; n != nil {
-		return n.targets
-	}
-	return nil
-}
+func (g *Graph) Targets(s Source) []Target { return g.at(s).targets }
 
 // Needs returns what a task waits for.
-func (g *Graph) Needs(task Source) []Ref {
-	if n := g.nodes[task]; n != nil {
-		return n.needs
-	}
-	return nil
-}
+func (g *Graph) Needs(task Source) []Ref { return g.at(task).needs }
 
 // Handles reports whether a task handles failures.
-func (g *Graph) Handles(task Source) bool {
-	n := g.nodes[task]
-	return n != nil && n.task != nil && len(n.task.OnFailure) > 0
-}
+func (g *Graph) Handles(task Source) bool { return g.at(task).handles }
 
 // Closure returns tasks and all that hang on them, by their success or their end; handlers of failures are no part of it.
 // Each comes behind those that it waits for.
 func (g *Graph) Closure(roots ...Source) []Source {
 	in := map[Source]bool{}
-	left := slices.Clone(roots)
-	for len(left) > 0 {
+	for left := slices.Clone(roots); len(left) > 0; {
 		s := left[len(left)-1]
 		left = left[:len(left)-1]
 		if in[s] || g.nodes[s] == nil {
@@ -201,21 +167,16 @@ func (g *Graph) Closure(roots ...Source) []Source {
 func (g *Graph) Tasks(job string) []Source {
 	in := map[Source]bool{}
 	for s := range g.nodes {
-		if s.Job == job && !s.Trigger {
-			in[s] = true
-		}
+		in[s] = s.Job == job && !s.Trigger
 	}
 	return g.sorted(in)
 }
 
-// sorted sorts tasks by how far they are from what they wait for among them, then as they are written.
-func (g *Graph) sorted(in map[Source]bool) []Source {
-	depth := map[Source]int{}
-	at := map[Source]int{}
-	var free []Source
+// sorted returns tasks, each behind those among them that it waits for, by Kahn's algorithm. Those in a cycle, and behind it,
+// are left out.
+func (g *Graph) sorted(in map[Source]bool) (free []Source) {
 	waits := map[Source]int{}
-	for i, s := range g.order {
-		at[s] = i
+	for _, s := range g.order {
 		if !in[s] {
 			continue
 		}
@@ -228,17 +189,12 @@ func (g *Graph) sorted(in map[Source]bool) []Source {
 			free = append(free, s)
 		}
 	}
-	for i := 0; i < len(free); i++ { // Kahn's algorithm
+	for i := 0; i < len(free); i++ {
 		for _, t := range g.nodes[free[i]].targets {
-			if !in[t.Task] {
-				continue
-			}
-			depth[t.Task] = max(depth[t.Task], depth[free[i]]+1)
-			if waits[t.Task]--; waits[t.Task] == 0 {
+			if waits[t.Task]--; waits[t.Task] == 0 && in[t.Task] {
 				free = append(free, t.Task)
 			}
 		}
 	}
-	slices.SortFunc(free, func(a, b Source) int { return cmp.Or(cmp.Compare(depth[a], depth[b]), cmp.Compare(at[a], at[b])) })
 	return free
 }

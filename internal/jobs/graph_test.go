@@ -104,3 +104,19 @@ func TestALargeGraph(t *testing.T) {
 		t.Errorf("%v; %d tasks", faults, len(all))
 	}
 }
+
+// A cycle is found behind and before others that are in none, however long it is.
+func TestALongCycle(t *testing.T) {
+	j := &Job{Name: "j", Triggers: []Trigger{{Name: "t", Cron: "@daily"}}, Tasks: []Task{{Name: "last", After: []string{"task/t0"}}}}
+	for n := range MostTasks - 1 {
+		after := []string{fmt.Sprint("task/t", (n+1)%(MostTasks-1))}
+		if n == 5 {
+			after = append(after, "trigger/t")
+		}
+		j.Tasks = append(j.Tasks, Task{Name: fmt.Sprint("t", n), After: after})
+	}
+	_, faults := NewGraph(map[string]*Job{"j": j})
+	if len(faults) != 1 || strings.Count(faults[0].Reason, "→") != MostTasks-1 || strings.Contains(faults[0].Reason, "last") {
+		t.Errorf("%.300v", faults)
+	}
+}
