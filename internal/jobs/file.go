@@ -3,12 +3,12 @@ package jobs
 import (
 	"bytes"
 	"cmp"
-	"encoding"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"reflect"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -27,26 +27,25 @@ func ParseFile(data []byte) (all []*Job, faults []Fault) {
 	if len(data) > MostBytes {
 		return nil, []Fault{{Place: "file", Reason: fmt.Sprintf("%d bytes, at most %d", len(data), MostBytes)}}
 	}
-	documents := yaml.NewDecoder(bytes.NewReader(data))
-	lineOf := map[string]int{}
+	documents, lineOf := yaml.NewDecoder(bytes.NewReader(data)), map[string]int{}
 	for {
 		var document yaml.Node
 		if err := documents.Decode(&document); errors.Is(err, io.EOF) {
 			break
 		} else if err != nil {
-			return nil, append(faults, syntaxFault(err))
+			return nil, append(faults, Fault{Place: "file", Reason: strings.TrimPrefix(err.Error(), "yaml: ")})
 		}
-		j, r := &Job{}, &reader{lines: map[string]int{}}
-		r.read(&document, reflect.ValueOf(j).Elem(), "job")
+		j, r, line := &Job{}, &reader{lines: map[string]int{}}, document.Content[0].Line
+		r.read(document.Content[0], reflect.ValueOf(j).Elem(), "job")
 		if len(r.faults) == 0 {
 			for _, f := range Check(j) {
-				f.Line = cmp.Or(r.lines[f.Place], r.lines["job"])
+				f.Line = cmp.Or(r.lines[f.Place], line)
 				r.faults = append(r.faults, f)
 			}
-			if line, twice := lineOf[j.Name]; twice {
-				r.faults = append(r.faults, Fault{Place: "job", Reason: fmt.Sprintf("the job of line %d has the name %q, too", line, j.Name), Line: r.lines["job"]})
+			if before := lineOf[j.Name]; before > 0 {
+				r.fault(line, "job", "the job of line %d has the name %q, too", before, j.Name)
 			}
-			lineOf[j.Name] = r.lines["job"]
+			lineOf[j.Name] = line
 		}
 		all, faults = append(all, j), append(faults, r.faults...)
 	}
@@ -56,156 +55,94 @@ func ParseFile(data []byte) (all []*Job, faults []Fault) {
 	return all, faults
 }
 
-var syntaxLine = regexp.MustCompile(`^yaml: (?:line (\d+): )?`)
-
-func syntaxFault(err error) Fault {
-	text := err.Error()
-	f := Fault{Place: "file", Reason: syntaxLine.ReplaceAllString(text, "")}
-	if m := syntaxLine.FindStringSubmatch(text); m != nil && m[1] != "" {
-		f.Line, _ = strconv.Atoi(m[1])
-	}
-	return f
-}
-
 // A reader reads one document.
 type reader struct {
 	faults []Fault
 	lines  map[string]int // by place
 }
 
-func (r *reader) fault(at *yaml.Node, place, reason string, args ...any) {
-	r.faults = append(r.faults, Fault{place, fmt.Sprintf(reason, args...), at.Line})
+func (r *reader) fault(line int, place, reason string, args ...any) {
+	r.faults = append(r.faults, Fault{place, fmt.Sprintf(reason, args...), line})
 }
 
 // read reads a node into what a field of that name is.
-func (r *reader) read(n *yaml.Node, to reflect.Value, place string) {
-	for n.Kind == yaml.DocumentNode || n.Kind == yaml.AliasNode {
-		if n.Kind == yaml.AliasNode {
-			n = n.Alias
-		} else {
-			n = n.Content[0]
-		}
+func (r *reader) read(n *yaml.Node, to reflect.Value, name string) {
+	if n.Kind == yaml.AliasNode {
+		n = n.Alias
 	}
-	switch to.Interface().(type) {
-	case time.Time, Duration:
-		r.scalar(n, to, place)
-		return
-	}
-	switch to.Kind() {
-	case reflect.Pointer:
+	_, moment := to.Interface().(time.Time)
+	switch kind := to.Kind(); {
+	case kind == reflect.Pointer:
 		to.Set(reflect.New(to.Type().Elem()))
-		r.read(n, to.Elem(), place)
-	case reflect.Struct:
-		r.fields(n, to, place)
-	case reflect.Slice:
-		if n.Kind != yaml.SequenceNode {
-			r.fault(n, place, "a list is wanted")
-			return
-		}
-		kind := ""
-		switch to.Type().Elem() {
-		case reflect.TypeFor[Trigger]():
-			kind = triggerKind
-		case reflect.TypeFor[Task]():
-			kind = taskKind
-		}
+		r.read(n, to.Elem(), name)
+	case kind == reflect.Struct && !moment:
+		r.fields(n, to, name)
+	case kind == reflect.Slice && n.Kind != yaml.SequenceNode:
+		r.fault(n.Line, name, "a list is wanted")
+	case kind == reflect.Slice:
+		to.Set(reflect.MakeSlice(to.Type(), len(n.Content), len(n.Content)))
 		for i, item := range n.Content {
-			at := place
-			if kind != "" {
-				at = placeOf(kind, nameIn(item), i)
-				r.lines[at] = item.Line
+			r.read(item, to.Index(i), name)
+			switch one := to.Index(i).Interface().(type) {
+			case Trigger:
+				r.lines[placeOf(triggerKind, one.Name, i)] = item.Line
+			case Task:
+				r.lines[placeOf(taskKind, one.Name, i)] = item.Line
 			}
-			one := reflect.New(to.Type().Elem()).Elem()
-			r.read(item, one, at)
-			to.Set(reflect.Append(to, one))
 		}
+	case n.Kind != yaml.ScalarNode || n.Tag == "!!null":
+		r.fault(n.Line, name, "a value is wanted")
 	default:
-		r.scalar(n, to, place)
-	}
-}
-
-// nameIn returns the name that a mapping has, "" for none.
-func nameIn(n *yaml.Node) string {
-	for i := 0; n.Kind == yaml.MappingNode && i+1 < len(n.Content); i += 2 {
-		if n.Content[i].Value == "name" {
-			return n.Content[i+1].Value
+		if err := scalar(n.Value, to); err != nil {
+			r.fault(n.Line, name, "%v", err)
 		}
 	}
-	return ""
 }
 
-func (r *reader) fields(n *yaml.Node, to reflect.Value, place string) {
+func (r *reader) fields(n *yaml.Node, to reflect.Value, name string) {
 	if n.Kind != yaml.MappingNode {
-		r.fault(n, place, "fields with their values are wanted")
+		r.fault(n.Line, name, "fields with their values are wanted")
 		return
 	}
-	if r.lines[place] == 0 {
-		r.lines[place] = n.Line
-	}
-	known := map[string]int{}
-	var names []string
+	known, seen := map[string]int{}, map[string]bool{}
 	for i := range to.NumField() {
-		name, _, _ := strings.Cut(to.Type().Field(i).Tag.Get("json"), ",")
-		known[name], names = i, append(names, name)
+		field, _, _ := strings.Cut(to.Type().Field(i).Tag.Get("json"), ",")
+		known[field] = i
 	}
-	seen := map[string]bool{}
-	for i := 0; i+1 < len(n.Content); i += 2 {
-		key, value := n.Content[i], n.Content[i+1]
-		at, there := known[key.Value]
+	for pair := range slices.Chunk(n.Content, 2) {
+		key := pair[0].Value
+		i, there := known[key]
 		switch {
 		case !there:
-			slices.Sort(names)
-			r.fault(key, place, "there is no field %q, but %s", key.Value, strings.Join(names, ", "))
-			continue
-		case seen[key.Value]:
-			r.fault(key, place, "%s is there twice", key.Value)
-			continue
+			others := strings.Join(slices.Sorted(maps.Keys(known)), ", ")
+			r.fault(pair[0].Line, name, "there is no field %q, but %s", key, others)
+		case seen[key]:
+			r.fault(pair[0].Line, name, "%s is there twice", key)
+		default:
+			r.lines[key] = pair[1].Line
+			r.read(pair[1], to.Field(i), key)
 		}
-		seen[key.Value] = true
-		inside := strings.TrimPrefix(place+": "+key.Value, "job: ")
-		if r.lines[inside] == 0 {
-			r.lines[inside] = value.Line
-		}
-		r.read(value, to.Field(at), inside)
+		seen[key] = true
 	}
 }
 
 // scalar reads a text, a number, a time, or a duration.
-func (r *reader) scalar(n *yaml.Node, to reflect.Value, place string) {
-	if n.Kind != yaml.ScalarNode || n.Tag == "!!null" {
-		r.fault(n, place, "a value is wanted")
-		return
-	}
-	if to.Type() == reflect.TypeFor[time.Time]() {
-		for _, layout := range []string{time.RFC3339, time.DateOnly} {
-			if at, err := time.Parse(layout, n.Value); err == nil {
-				to.Set(reflect.ValueOf(at.UTC()))
-				return
-			}
+func scalar(text string, to reflect.Value) (err error) {
+	switch at := to.Addr().Interface().(type) {
+	case *time.Time:
+		*at, err = ParseTime(text)
+	case *Duration:
+		err = at.UnmarshalText([]byte(text))
+	case *int:
+		if *at, err = strconv.Atoi(text); err != nil {
+			err = fmt.Errorf("%q is no whole number", text)
 		}
-		r.fault(n, place, "%q is no time, such as 2026-01-31 or 2026-01-31T08:00:00Z", n.Value)
-		return
-	}
-	if text, ok := to.Addr().Interface().(encoding.TextUnmarshaler); ok {
-		if err := text.UnmarshalText([]byte(n.Value)); err != nil {
-			r.fault(n, place, "%v", err)
+	case *float64:
+		if json.Unmarshal([]byte(text), at) != nil { // an infinite one could not be stored
+			err = fmt.Errorf("%q is no number", text)
 		}
-		return
+	default:
+		to.SetString(text)
 	}
-	switch to.Kind() {
-	case reflect.String:
-		to.SetString(n.Value)
-	case reflect.Int:
-		i, err := strconv.Atoi(n.Value)
-		if err != nil {
-			r.fault(n, place, "%q is no whole number", n.Value)
-		}
-		to.SetInt(int64(i))
-	case reflect.Float64:
-		f, err := strconv.ParseFloat(n.Value, 64)
-		if err != nil || f != f {
-			r.fault(n, place, "%q is no number", n.Value)
-		}
-		to.SetFloat(f)
-	}
+	return err
 }
