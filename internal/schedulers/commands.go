@@ -1,90 +1,137 @@
 package schedulers
 
 import (
+	"context"
+	"strings"
+
 	"github.com/runnel-go/runnel/internal/extension"
 	"github.com/runnel-go/runnel/internal/schedule"
 )
 
-var flagOfScheduler = extension.Flag{Name: flagScheduler, Usage: "`NAME` of the scheduler (default the only one)", Default: ""}
+const (
+	flagScheduler = "scheduler" // names it, where an app has several
+	flagLimit     = "limit"
+	flagID        = "id"
+	flagNoWait    = "no-wait"
+	flagDryRun    = "dry-run"
+)
+
+// A request is a call of a command, with what its arguments name.
+type request struct {
+	*extension.Env
+	*subject
+}
+
+func (r *request) arg(n int) string {
+	if n < len(r.Args) {
+		return r.Args[n]
+	}
+	return ""
+}
+
+// limit returns --limit.
+func (r *request) limit() (int, error) {
+	most := r.Flags.Int(flagLimit)
+	if most < 1 || most > 1000 {
+		return 0, extension.Usagef("--%s %d is not between 1 and 1 000", flagLimit, most)
+	}
+	return most, nil
+}
+
+// resolve looks up what arguments name, as the words of the call have it: JOB, a TASK of it, TIME.
+func resolve(ctx context.Context, env *extension.Env, words []string) (*request, error) {
+	most := len(words)
+	if len(env.Args) > most && !strings.Contains(strings.Join(words, " "), "...") {
+		return nil, extension.Usagef("unexpected argument %q", env.Args[most])
+	}
+	s, err := one(ctx, env.Client, env.Flags.String(flagScheduler))
+	r := &request{env, &subject{scheduler: s}}
+	for i, word := range words {
+		if err != nil {
+			break
+		}
+		switch arg := r.arg(i); {
+		case word == "[JOB]", strings.HasPrefix(word, "JOB"):
+			r.subject, err = s.find(arg, word)
+		case word == "TIME" && arg == "":
+			err = extension.Usagef("at which logical time? %s", timeHelp)
+		case strings.Contains(word, "TIME") && arg != "":
+			err = r.when(ctx, arg)
+		}
+	}
+	return r, err
+}
+
+// A runner does a command.
+type runner func(ctx context.Context, r *request) error
+
+// command returns a command of a scheduler. The lines of example are example calls.
+func command(call, usage, example string, run runner, flags ...extension.Flag) extension.Command {
+	name := extension.Flag{Name: flagScheduler, Usage: "`NAME` of the scheduler (default the only one)", Default: ""}
+	return extension.Command{
+		Call: call, Usage: usage, Flags: append(flags, name), Examples: strings.Split(example, "\n"),
+		Run: func(ctx context.Context, env *extension.Env) error {
+			r, err := resolve(ctx, env, strings.Fields(call)[1:])
+			if err != nil {
+				return err
+			}
+			return run(ctx, r)
+		},
+	}
+}
+
+// operation returns a command that asks for operations.
+func operation(call, usage, example string, run runner, flags ...extension.Flag) extension.Command {
+	c := command(call, usage, example, run, append(flags,
+		extension.Flag{Name: flagID, Usage: "`ID` of the operation: repeated, it is the same one", Default: ""},
+		extension.Flag{Name: flagNoWait, Usage: "do not wait until a worker has done it", Default: false})...)
+	c.Changes = true
+	return c
+}
 
 func atMost(of string, most int) extension.Flag {
 	return extension.Flag{Name: flagLimit, Usage: "at most `N` " + of, Default: most}
 }
 
-func commands() []extension.Command { return append(lookCommands(), askCommands()...) }
-
-func lookCommands() []extension.Command {
-	return []extension.Command{
-		{Call: "ls", Usage: "list jobs: last and next times, what became of their last runs", Run: runLs, Flags: []extension.Flag{flagOfScheduler}, Examples: []string{"PROG schedule ls"}},
-		{Call: "show [JOB]", Usage: "show a job: its triggers, its definition", Run: runShow, Flags: []extension.Flag{flagOfScheduler}, Examples: []string{"PROG schedule show nightly"}},
-		{Call: "next [JOB]", Usage: "list the logical times to come", Run: runNext, Flags: []extension.Flag{flagOfScheduler, atMost("times", 10)}, Examples: []string{"PROG schedule next --limit 5"}},
-		{
-			Call: "grid [JOB]", Usage: "show the tasks of a job at its last times", Run: runGrid,
-			Flags:    []extension.Flag{flagOfScheduler, atMost("times", 30), {Name: "before", Usage: "before this `TIME`: " + timeHelp, Default: ""}},
-			Examples: []string{"PROG schedule grid nightly"},
-		},
-		{
-			Call: "runs JOB/TASK [TIME]", Usage: "list the runs of a task, or show one", Run: runRuns,
-			Flags:    []extension.Flag{flagOfScheduler, atMost("times", 30), {Name: "state", Usage: "only those in this `STATE`, such as failed", Default: ""}},
-			Examples: []string{"PROG schedule runs nightly/report --state failed", "PROG schedule runs nightly/report last"},
-		},
-		{
-			Call: "worker", Usage: "run the jobs of an app that has no code: their tasks are commands", Work: work,
-			Flags: []extension.Flag{
-				{Name: flagScheduler, Usage: "`NAME` of the scheduler", Default: defaultName},
-				{Name: "allow-exec", Usage: "run commands: who may store jobs can run any command as this user", Default: false},
-				{Name: "concurrency", Usage: "at most `N` runs at once", Default: 8},
-			},
-			Examples: []string{"PROG schedule worker --allow-exec"},
-		},
-		{
-			Call: "logs JOB/TASK TIME", Usage: "print what a run has written", Run: runLogs,
-			Flags: []extension.Flag{
-				flagOfScheduler, {Name: "follow", Usage: "go on until the run has ended", Default: false}, {Name: "attempt", Usage: "only of this `ATTEMPT`, as in 1.2", Default: ""},
-			},
-			Examples: []string{"PROG schedule logs nightly/report last --follow"},
-		},
-		{Call: "ops [ID]", Usage: "list what was asked for, and what became of it", Run: runOps, Flags: []extension.Flag{flagOfScheduler, atMost("operations", 20)}, Examples: []string{"PROG schedule ops"}},
-	}
-}
-
-func askCommands() []extension.Command {
-	wait := []extension.Flag{
-		flagOfScheduler,
-		{Name: flagID, Usage: "`ID` of the operation: repeated, it is the same one", Default: ""},
-		{Name: flagNoWait, Usage: "do not wait until a worker has done it", Default: false},
-	}
+func commands() []extension.Command {
 	only := extension.Flag{Name: "only", Usage: "without what hangs on it", Default: false}
 	return []extension.Command{
-		{
-			Call: "apply FILE...", Usage: "put the jobs of files in place of those of the same names", Run: runApply, Changes: true,
-			Flags:    append(wait, extension.Flag{Name: flagDryRun, Usage: "say what would change, and apply nothing", Default: false}),
-			Examples: []string{"PROG schedule apply nightly.yaml", "PROG schedule apply jobs/*.yaml --dry-run"},
-		},
-		{
-			Call: "rm JOB", Usage: "remove a job: what waits is void, what runs may end", Run: runRemove, Changes: true,
-			Flags:    append(wait, extension.Flag{Name: "force", Usage: "although tasks of other jobs wait for its tasks", Default: false}),
-			Examples: []string{"PROG schedule rm nightly"},
-		},
-		{
-			Call: "activate JOB[/TASK] TIME", Usage: "run tasks now, done or not, and then what hangs on them", Run: runRerun(schedule.OpActivate), Changes: true,
-			Flags: append(wait, only), Examples: []string{"PROG schedule activate nightly/report last", "PROG schedule activate nightly 2026-11-20"},
-		},
-		{
-			Call: "clear JOB[/TASK] TIME", Usage: "make void what tasks have at a time, and what hangs on them, and run nothing", Run: runRerun(schedule.OpClear), Changes: true,
-			Flags: append(wait, only), Examples: []string{"PROG schedule clear nightly/report last"},
-		},
-		{
-			Call: "cancel JOB/TASK TIME", Usage: "end a run: nothing follows from it", Run: runRerun(schedule.OpCancel), Changes: true,
-			Flags: wait, Examples: []string{"PROG schedule cancel nightly/report last"},
-		},
-		{
-			Call: "backfill JOB[/TRIGGER]", Usage: "run past times that have not run", Run: runBackfill, Changes: true,
-			Flags: append(wait,
-				extension.Flag{Name: "from", Usage: "from this `TIME` on: " + timeHelp, Default: ""},
-				extension.Flag{Name: "to", Usage: "before this `TIME` (default now)", Default: ""},
-				extension.Flag{Name: "latest", Usage: "the newest first", Default: false}),
-			Examples: []string{"PROG schedule backfill nightly --from 2026-01-01 --yes"},
-		},
+		command("ls", "list jobs: last and next times, what became of their last runs",
+			"PROG schedule ls", runLs),
+		command("show [JOB]", "show a job: its triggers, its definition",
+			"PROG schedule show nightly", runShow),
+		command("next [JOB...]", "list the logical times to come",
+			"PROG schedule next --limit 5", runNext, atMost("times", 10)),
+		command("grid [JOB]", "show the tasks of a job at its last times",
+			"PROG schedule grid nightly", runGrid, atMost("times", 30),
+			extension.Flag{Name: "before", Usage: "before this `TIME`: " + timeHelp, Default: ""}),
+		command("runs JOB/TASK [TIME]", "list the runs of a task, or show one",
+			"PROG schedule runs nightly/report --state failed\nPROG schedule runs nightly/report last", runRuns, atMost("times", 30),
+			extension.Flag{Name: "state", Usage: "only those in this `STATE`, such as failed", Default: ""}),
+		command("logs JOB/TASK TIME", "print what a run has written",
+			"PROG schedule logs nightly/report last --follow", runLogs,
+			extension.Flag{Name: "follow", Usage: "go on until the run has ended", Default: false},
+			extension.Flag{Name: "attempt", Usage: "only of this `ATTEMPT`, as in 1.2", Default: ""}),
+		command("ops [ID]", "list what was asked for, and what became of it",
+			"PROG schedule ops", runOps, atMost("operations", 20)),
+		workCommand(),
+		operation("apply FILE...", "put the jobs of files in place of those of the same names",
+			"PROG schedule apply nightly.yaml\nPROG schedule apply jobs/*.yaml --dry-run", runApply,
+			extension.Flag{Name: flagDryRun, Usage: "say what would change, and apply nothing", Default: false}),
+		operation("rm JOB", "remove a job: what waits is void, what runs may end",
+			"PROG schedule rm nightly", runRemove,
+			extension.Flag{Name: "force", Usage: "although tasks of other jobs wait for its tasks", Default: false}),
+		operation("activate JOB[/TASK] TIME", "run tasks now, done or not, and then what hangs on them",
+			"PROG schedule activate nightly/report last\nPROG schedule activate nightly 2026-11-20",
+			runRerun(schedule.OpActivate), only),
+		operation("clear JOB[/TASK] TIME", "make void what tasks have at a time, and what hangs on them, and run nothing",
+			"PROG schedule clear nightly/report last", runRerun(schedule.OpClear), only),
+		operation("cancel JOB/TASK TIME", "end a run: nothing follows from it",
+			"PROG schedule cancel nightly/report last", runRerun(schedule.OpCancel)),
+		operation("backfill JOB[/TRIGGER]", "run past times that have not run",
+			"PROG schedule backfill nightly --from 2026-01-01 --yes", runBackfill,
+			extension.Flag{Name: "from", Usage: "from this `TIME` on: " + timeHelp, Default: ""},
+			extension.Flag{Name: "to", Usage: "before this `TIME` (default now)", Default: ""},
+			extension.Flag{Name: "latest", Usage: "the newest first", Default: false}),
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/runnel-go/runnel/internal/extension"
 	"github.com/runnel-go/runnel/internal/jobs"
 	"github.com/runnel-go/runnel/internal/schedule"
+	"github.com/runnel-go/runnel/internal/words"
 )
 
 // A Grid is the tasks of a job at its last times.
@@ -53,115 +54,112 @@ type Attempt struct {
 
 // letters of states in a grid.
 var letters = map[string]string{
-	"waiting": "w", "held": "h", "queued": "q", "running": "R", "retry": "r", "success": "S", "failed": "F", "timeout": "T", "crashed": "C",
-	"skipped": "k", "cancelled": "x", "cleared": "c",
+	"waiting": "w", "held": "h", "queued": "q", "running": "R", "retry": "r", "success": "S", "failed": "F", "timeout": "T",
+	"crashed": "C", "skipped": "k", "cancelled": "x", "cleared": "c",
 }
 
-func timeAt(ms int64) time.Time {
-	if ms == 0 {
-		return time.Time{}
-	}
-	return time.UnixMilli(ms).UTC()
+// over reports whether the run has ended.
+func (c *Cell) over() bool {
+	return !slices.Contains([]string{"waiting", "held", "queued", "running", "retry"}, c.State)
 }
 
 func cellOf(c *schedule.CellAt) Cell {
 	out := Cell{
-		Time: time.UnixMilli(c.Time).UTC(), State: c.State, Generation: c.Generation, Attempt: c.Attempt, Failed: c.Failed, Crashes: c.Crashes,
-		Priority: string(schedule.PriorityOf(c.Priority)), Begun: timeAt(c.Begun), Ended: timeAt(c.Ended), Error: c.Error, Rerun: c.Rerun,
+		Time: time.UnixMilli(c.Time).UTC(), State: c.State, Generation: c.Generation, Attempt: c.Attempt,
+		Failed: c.Failed, Crashes: c.Crashes, Priority: string(schedule.PriorityOf(c.Priority)),
+		Begun: timeAt(c.Begun), Ended: timeAt(c.Ended), Error: c.Error, Rerun: c.Rerun,
 	}
-	if c.State == "waiting" || c.State == "cleared" {
-		for source, e := range c.Edges {
-			if !e.Came() {
-				out.Waits = append(out.Waits, source)
-			}
+	for source, e := range c.Edges {
+		if !e.Came() && (c.State == "waiting" || c.State == "cleared") {
+			out.Waits = append(out.Waits, source)
 		}
-		slices.Sort(out.Waits)
 	}
+	slices.Sort(out.Waits)
 	for _, a := range c.Attempts {
 		out.Attempts = append(out.Attempts, Attempt{a.Attempt, timeAt(a.Begun), timeAt(a.Ended), a.Error})
 	}
 	return out
 }
 
-// grid returns a job at its last times before one.
-func (s *scheduler) grid(ctx context.Context, job string, before time.Time, most int) (*Grid, error) {
-	graph, all, err := s.graph(ctx)
-	if err != nil {
-		return nil, err
-	}
-	if all[job] == nil {
-		_, err := s.job(ctx, job)
-		return nil, err
-	}
-	tasks := graph.Tasks(job)
-	by := map[int][]string{}
+// cells returns tasks of the job at their last times before one, of each at most so many, the newest first.
+func (o *subject) cells(ctx context.Context, tasks []string, before time.Time, most int) (map[string][]Cell, error) {
+	by, names := map[int][]string{}, map[string]string{}
 	for _, task := range tasks {
-		n := s.partition(task.String())
-		by[n] = append(by[n], task.String())
+		source := o.source(task)
+		n := o.partition(source)
+		by[n], names[source] = append(by[n], source), task
 	}
-	cells := map[string][]schedule.CellAt{}
-	for n, names := range by {
-		for some := range slices.Chunk(names, max(1, schedule.PerCall/max(most, 1))) {
-			found, err := s.View().Look(ctx, n, some, before.UnixMilli(), most)
+	cells := map[string][]Cell{}
+	for n, sources := range by {
+		for some := range slices.Chunk(sources, max(1, schedule.PerCall/max(most, 1))) {
+			found, err := o.View().Look(ctx, n, some, before.UnixMilli(), most)
 			if err != nil {
 				return nil, err
 			}
-			for task, of := range found {
-				cells[task] = of
+			for source, of := range found {
+				for i := range of {
+					cells[names[source]] = append(cells[names[source]], cellOf(&of[i]))
+				}
 			}
 		}
 	}
-	return gridOf(job, tasks, cells, most), nil
+	return cells, nil
 }
 
-func gridOf(job string, tasks []jobs.Source, cells map[string][]schedule.CellAt, most int) *Grid {
-	g, times := &Grid{Job: job, Times: []time.Time{}}, map[int64]bool{}
+// run returns the task at its time.
+func (o *subject) run(ctx context.Context) (*Cell, error) {
+	cells, err := o.cells(ctx, []string{o.part}, o.at.Add(time.Millisecond), 1)
+	if err != nil {
+		return nil, err
+	}
+	if of := cells[o.part]; len(of) > 0 && of[0].Time.Equal(o.at) {
+		return &of[0], nil
+	}
+	return nil, fmt.Errorf("nothing is known of %s/%s at %s", o.job, o.part, show(o.at))
+}
+
+// grid returns the job at its last times before one.
+func (o *subject) grid(ctx context.Context, before time.Time, most int) (*Grid, error) {
+	cells, err := o.cells(ctx, o.tasks(), before, most)
+	if err != nil {
+		return nil, err
+	}
+	g := &Grid{Job: o.job, Times: []time.Time{}}
 	for _, of := range cells {
-		for _, c := range of {
-			times[c.Time] = true
+		for i := range of {
+			g.Times = append(g.Times, of[i].Time)
 		}
 	}
-	for t := range times {
-		g.Times = append(g.Times, time.UnixMilli(t).UTC())
-	}
 	slices.SortFunc(g.Times, func(a, b time.Time) int { return b.Compare(a) })
+	g.Times = slices.Compact(g.Times)
 	g.Times = g.Times[:min(len(g.Times), most)]
-	for _, task := range tasks {
+	graph, _ := jobs.NewGraph(o.definitions())
+	for _, task := range graph.Tasks(o.job) {
 		row := Row{Task: task.Name, Cells: []Cell{}}
-		for _, c := range cells[task.String()] {
-			if at := time.UnixMilli(c.Time).UTC(); slices.ContainsFunc(g.Times, at.Equal) {
-				row.Cells = append(row.Cells, cellOf(&c))
+		for _, c := range cells[task.Name] {
+			if !c.Time.Before(g.Times[len(g.Times)-1]) {
+				row.Cells = append(row.Cells, c)
 			}
 		}
 		g.Tasks = append(g.Tasks, row)
 	}
-	return g
+	return g, nil
 }
 
-func runGrid(ctx context.Context, env *extension.Env) error {
-	s, err := one(ctx, env)
+func runGrid(ctx context.Context, r *request) error {
+	before, err := beforeOf(r.Flags.String("before"))
 	if err != nil {
 		return err
 	}
-	j, err := s.job(ctx, argOf(env, 0))
+	most, err := r.limit()
 	if err != nil {
 		return err
 	}
-	before := far
-	if text := env.Flags.String("before"); text != "" {
-		if before, err = parseTime(text, time.Now()); err != nil {
-			return err
-		}
-	}
-	most := env.Flags.Int(flagLimit)
-	if most < 1 || most > 1000 {
-		return extension.Usagef("--limit %d is not between 1 and 1 000", most)
-	}
-	g, err := s.grid(ctx, j.Def.Name, before, most)
+	g, err := r.grid(ctx, before, most)
 	if err != nil {
 		return err
 	}
-	return env.Print(g, g.table)
+	return r.Print(g, g.table)
 }
 
 // table prints times in rows, the oldest first, and tasks in columns: times are many, and wide.
@@ -182,61 +180,34 @@ func (g *Grid) table(t extension.Table) {
 		}
 		t.Row(line...)
 	}
-	t.Linef("S success, F failed, T timeout, C crashed, k skipped, x cancelled, R running, r waits for its next attempt, q queued, h held, w waiting, c cleared")
+	t.Linef("S success, F failed, T timeout, C crashed, k skipped, x cancelled, R running, " +
+		"r waits for its next attempt, q queued, h held, w waiting, c cleared")
 }
 
-func argOf(env *extension.Env, n int) string {
-	if n < len(env.Args) {
-		return env.Args[n]
-	}
-	return ""
-}
-
-func tooMany(env *extension.Env, most int) error {
-	if len(env.Args) > most {
-		return extension.Usagef("unexpected argument %q", env.Args[most])
-	}
-	return nil
-}
-
-func runRuns(ctx context.Context, env *extension.Env) error {
-	if err := tooMany(env, 2); err != nil {
-		return err
-	}
-	s, err := one(ctx, env)
+func runRuns(ctx context.Context, r *request) error {
+	most, err := r.limit()
 	if err != nil {
 		return err
 	}
-	job, task := splitPart(argOf(env, 0))
-	j, err := s.job(ctx, job)
-	if err != nil {
-		return err
-	}
-	if _, err := taskOf(j, task); err != nil {
-		return err
-	}
-	before, most := far, env.Flags.Int(flagLimit)
-	if text := argOf(env, 1); text != "" {
-		at, err := s.timeOf(ctx, j.Def.Name, task, text)
+	runs := []Cell{}
+	if r.at.IsZero() {
+		cells, err := r.cells(ctx, []string{r.part}, far, most)
 		if err != nil {
 			return err
 		}
-		before, most = at.Add(time.Millisecond), 1
-	}
-	source := jobs.Source{Job: j.Def.Name, Name: task}.String()
-	found, err := s.View().Look(ctx, s.partition(source), []string{source}, before.UnixMilli(), most)
-	if err != nil {
-		return err
-	}
-	cells := []Cell{}
-	for _, c := range found[source] {
-		if state := env.Flags.String("state"); (state == "" || state == c.State) && (argOf(env, 1) == "" || c.Time == before.UnixMilli()-1) {
-			cells = append(cells, cellOf(&c))
+		runs = append(runs, cells[r.part]...)
+	} else {
+		c, err := r.run(ctx)
+		if err != nil {
+			return err
 		}
+		runs = append(runs, *c)
 	}
-	return env.Print(cells, func(t extension.Table) {
+	state := r.Flags.String("state")
+	runs = slices.DeleteFunc(runs, func(c Cell) bool { return state != "" && state != c.State })
+	return r.Print(runs, func(t extension.Table) {
 		t.Row("TIME", "STATE", "ATTEMPT", "BEGUN", "TOOK", "ERROR")
-		for _, c := range cells {
+		for _, c := range runs {
 			took := "-"
 			if !c.Ended.IsZero() && !c.Begun.IsZero() {
 				took = c.Ended.Sub(c.Begun).Round(time.Millisecond).String()
@@ -245,11 +216,12 @@ func runRuns(ctx context.Context, env *extension.Env) error {
 			if len(c.Waits) > 0 {
 				what = "waits for " + strings.Join(c.Waits, ", ")
 			}
-			t.Row(show(c.Time), c.State, fmt.Sprintf("%d.%d", c.Generation, c.Attempt), show(c.Begun), took, cmp.Or(what, "-"))
+			t.Row(show(c.Time), c.State, fmt.Sprintf("%d.%d", c.Generation, c.Attempt), show(c.Begun), took, words.Dash(what))
 		}
-		if len(cells) == 1 {
-			for _, a := range cells[0].Attempts {
-				t.Linef("attempt %d began %s, ended %s: %s", a.Attempt, show(a.Begun), show(a.Ended), cmp.Or(a.Error, "interrupted, or its worker was lost"))
+		if len(runs) == 1 {
+			for _, a := range runs[0].Attempts {
+				why := cmp.Or(a.Error, "interrupted, or its worker was lost")
+				t.Linef("attempt %d began %s, ended %s: %s", a.Attempt, show(a.Begun), show(a.Ended), why)
 			}
 		}
 	})

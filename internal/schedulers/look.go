@@ -38,140 +38,133 @@ type TriggerState struct {
 	Next    time.Time `json:"next,omitzero"` // logical time
 	At      time.Time `json:"at,omitzero"`   // when that fires; none while the job is paused
 	Omitted int64     `json:"omitted"`       // times that were left out
+
+	job   string
+	times *jobs.Times
 }
 
-func (s *scheduler) state(ctx context.Context, name string, j *schedule.Job) (*JobState, error) {
-	out := &JobState{
-		Scheduler: s.name, Job: name, Description: j.Def.Description, Rev: j.Rev, By: j.By, At: time.UnixMilli(j.At).UTC(), Pause: j.Pause,
-		Triggers: []TriggerState{}, Tasks: len(j.Def.Tasks), Last: map[string]int{},
-	}
-	for i := range j.Def.Triggers {
-		t, err := s.trigger(ctx, name, &j.Def.Triggers[i])
+// states returns the states of jobs.
+func (s *scheduler) states(ctx context.Context, names ...string) ([]JobState, error) {
+	all := []JobState{}
+	for _, name := range names {
+		j := s.jobs[name]
+		out := JobState{
+			Scheduler: s.name, Job: name, Description: j.Def.Description, Rev: j.Rev, By: j.By, At: timeAt(j.At), Pause: j.Pause,
+			Tasks: len(j.Def.Tasks), Last: map[string]int{},
+		}
+		var err error
+		if out.Triggers, err = s.triggers(ctx, name); err != nil {
+			return nil, err
+		}
+		o := &subject{scheduler: s, job: name, def: j.Def}
+		cells, err := o.cells(ctx, o.tasks(), far, 1)
 		if err != nil {
 			return nil, err
 		}
-		out.Triggers = append(out.Triggers, t)
-	}
-	g, err := s.grid(ctx, name, far, 1)
-	if err != nil {
-		return nil, err
-	}
-	for _, row := range g.Tasks {
-		for _, c := range row.Cells {
-			out.Last[c.State]++
+		for _, of := range cells {
+			out.Last[of[0].State]++
 		}
+		all = append(all, out)
 	}
-	return out, nil
+	return all, nil
 }
 
-func (s *scheduler) trigger(ctx context.Context, job string, t *jobs.Trigger) (out TriggerState, err error) {
-	id := jobs.Source{Job: job, Name: t.Name, Trigger: true}.String()
-	states, err := s.View().Triggers(ctx, s.partition(id), id)
-	if err != nil {
-		return out, err
+// triggers returns the triggers of jobs.
+func (s *scheduler) triggers(ctx context.Context, names ...string) ([]TriggerState, error) {
+	all := []TriggerState{}
+	for _, job := range names {
+		for i := range s.jobs[job].Def.Triggers {
+			t := &s.jobs[job].Def.Triggers[i]
+			id := jobs.Source{Job: job, Name: t.Name, Trigger: true}.String()
+			stored, err := s.View().Triggers(ctx, s.partition(id), id)
+			if err != nil {
+				return nil, err
+			}
+			times, err := jobs.TimesOf(t)
+			if err != nil {
+				return nil, err
+			}
+			all = append(all, triggerState(job, t.Name, times, stored[0]))
+		}
 	}
-	out = TriggerState{Trigger: t.Name, Omitted: states[0].Omitted, At: states[0].At}
-	if !states[0].There {
-		return out, nil
+	return all, nil
+}
+
+func triggerState(job, name string, times *jobs.Times, stored schedule.TriggerState) TriggerState {
+	out := TriggerState{Trigger: name, At: stored.At, Omitted: stored.Omitted, job: job, times: times}
+	if !stored.There {
+		return out
 	}
-	times, err := jobs.TimesOf(t)
-	if err != nil {
-		return out, err
-	}
-	position := time.UnixMilli(states[0].Position).UTC()
-	if next := times.Next(position.Add(-time.Millisecond)); next.Equal(position) {
+	position := time.UnixMilli(stored.Position).UTC()
+	if times.Next(position.Add(-time.Millisecond)).Equal(position) {
 		out.Last = position
 	}
 	if out.Next = times.Next(position); out.Next.IsZero() {
 		out.At = time.Time{}
 	}
-	return out, nil
+	return out
 }
 
-func runLs(ctx context.Context, env *extension.Env) error {
-	if err := tooMany(env, 0); err != nil {
-		return err
-	}
-	s, err := one(ctx, env)
+func runLs(ctx context.Context, r *request) error {
+	states, err := r.states(ctx, r.names()...)
 	if err != nil {
 		return err
 	}
-	all, err := s.Ledger().Jobs(ctx)
-	if err != nil {
-		return err
-	}
-	states := []*JobState{}
-	for _, name := range slices.Sorted(maps.Keys(all)) {
-		state, err := s.state(ctx, name, all[name])
-		if err != nil {
-			return err
-		}
-		states = append(states, state)
-	}
-	return env.Print(states, func(t extension.Table) {
+	return r.Print(states, func(t extension.Table) {
 		t.Row("JOB", "TASKS", "LAST", "NEXT", "IN", "LAST RUNS", "HELD")
 		for _, j := range states {
-			last, next, in := time.Time{}, time.Time{}, "-"
-			for _, tr := range j.Triggers {
-				if tr.Last.After(last) {
-					last = tr.Last
-				}
-				if !tr.At.IsZero() && (next.IsZero() || tr.Next.Before(next)) {
-					next, in = tr.Next, words.Short(max(0, time.Until(tr.At)))
-				}
-			}
-			held := "-"
-			if p := j.Pause; p != nil {
-				held = "paused"
-				if p.Why != "" {
-					held += ": " + p.Why
-				}
-			}
-			t.Row(j.Job, j.Tasks, show(last), show(next), in, cmp.Or(j.lastRuns(), "-"), held)
+			t.Row(j.cells()...)
 		}
 	})
 }
 
-func (j *JobState) lastRuns() string {
-	var parts []string
-	for _, state := range slices.Sorted(maps.Keys(j.Last)) {
-		parts = append(parts, fmt.Sprintf("%d %s", j.Last[state], state))
+func (j *JobState) cells() []any {
+	var last, next time.Time
+	in, held := "-", "-"
+	for _, t := range j.Triggers {
+		if t.Last.After(last) {
+			last = t.Last
+		}
+		if !t.At.IsZero() && (next.IsZero() || t.Next.Before(next)) {
+			next, in = t.Next, until(t.At)
+		}
 	}
-	return strings.Join(parts, ", ")
+	if p := j.Pause; p != nil {
+		held = strings.TrimSuffix("paused: "+p.Why, ": ")
+	}
+	var runs []string
+	for _, state := range slices.Sorted(maps.Keys(j.Last)) {
+		runs = append(runs, fmt.Sprintf("%d %s", j.Last[state], state))
+	}
+	return []any{j.Job, j.Tasks, show(last), show(next), in, words.Dash(strings.Join(runs, ", ")), held}
 }
 
-func runShow(ctx context.Context, env *extension.Env) error {
-	if err := tooMany(env, 1); err != nil {
-		return err
-	}
-	s, err := one(ctx, env)
+func until(t time.Time) string { return words.Short(max(0, time.Until(t))) }
+
+func runShow(ctx context.Context, r *request) error {
+	states, err := r.states(ctx, r.job)
 	if err != nil {
 		return err
 	}
-	j, err := s.job(ctx, argOf(env, 0))
+	j := states[0]
+	j.Definition = r.def
+	definition, err := json.MarshalIndent(r.def, "", "  ")
 	if err != nil {
 		return err
 	}
-	state, err := s.state(ctx, j.Def.Name, j)
-	if err != nil {
-		return err
-	}
-	state.Definition = j.Def
-	definition, err := json.MarshalIndent(j.Def, "", "  ")
-	if err != nil {
-		return err
-	}
-	return env.Print(state, func(t extension.Table) {
-		t.Linef("job %s of scheduler %s, by operation %d of %s at %s", state.Job, s.name, j.Rev, cmp.Or(j.By, "-"), show(state.At))
+	return r.Print(j, func(t extension.Table) {
+		by := words.Dash(j.By)
+		t.Linef("job %s of scheduler %s, by operation %d of %s at %s", j.Job, r.name, j.Rev, by, show(j.At))
 		if p := j.Pause; p != nil {
-			t.Linef("paused by %s at %s: %s; until %s; resume %s/%s ends it", cmp.Or(p.By, "-"), show(timeAt(p.At)), cmp.Or(p.Why, "-"), show(timeAt(p.Until)), s.name, state.Job)
+			t.Linef("paused by %s at %s: %s; until %s; resume %s/%s ends it",
+				words.Dash(p.By), show(timeAt(p.At)), words.Dash(p.Why), show(timeAt(p.Until)), r.name, j.Job)
 		}
 		t.Row("TRIGGER", "LAST", "NEXT", "FIRES", "OMITTED")
-		for _, tr := range state.Triggers {
-			t.Row(tr.Trigger, show(tr.Last), show(tr.Next), show(tr.At), tr.Omitted)
+		for _, one := range j.Triggers {
+			t.Row(one.Trigger, show(one.Last), show(one.Next), show(one.At), one.Omitted)
 		}
-		for _, line := range strings.Split(string(definition), "\n") {
-			t.Linef("%s", line)
+		for line := range strings.Lines(string(definition)) {
+			t.Linef("%s", strings.TrimSuffix(line, "\n"))
 		}
 	})
 }
@@ -184,54 +177,38 @@ type NextTime struct {
 	At      time.Time `json:"at"` // when it fires
 }
 
-func runNext(ctx context.Context, env *extension.Env) error {
-	if err := tooMany(env, 1); err != nil {
-		return err
-	}
-	s, err := one(ctx, env)
+func runNext(ctx context.Context, r *request) error {
+	most, err := r.limit()
 	if err != nil {
 		return err
 	}
-	all, err := s.Ledger().Jobs(ctx)
-	if err != nil {
-		return err
+	names := r.Args
+	if len(names) == 0 {
+		names = r.names()
 	}
-	if name := argOf(env, 0); name != "" {
-		j, err := s.job(ctx, name)
-		if err != nil {
+	for _, name := range names {
+		if _, err := r.find(name, "JOB"); err != nil {
 			return err
 		}
-		all = map[string]*schedule.Job{name: j}
 	}
-	most := env.Flags.Int(flagLimit)
-	if most < 1 || most > 1000 {
-		return extension.Usagef("--limit %d is not between 1 and 1 000", most)
+	triggers, err := r.triggers(ctx, names...)
+	if err != nil {
+		return err
 	}
 	list := []NextTime{}
-	for name, j := range all {
-		for i := range j.Def.Triggers {
-			t := &j.Def.Triggers[i]
-			state, err := s.trigger(ctx, name, t)
-			if err != nil {
-				return err
-			}
-			times, err := jobs.TimesOf(t)
-			if err != nil {
-				return err
-			}
-			for at, n := state.Next, 0; !at.IsZero() && n < most; at, n = times.Next(at), n+1 {
-				list = append(list, NextTime{name, t.Name, at, times.FiresAt(at)})
-			}
+	for _, t := range triggers {
+		for at, n := t.Next, 0; !at.IsZero() && n < most; at, n = t.times.Next(at), n+1 {
+			list = append(list, NextTime{t.job, t.Trigger, at, t.times.FiresAt(at)})
 		}
 	}
 	slices.SortFunc(list, func(a, b NextTime) int {
 		return cmp.Or(a.At.Compare(b.At), cmp.Compare(a.Job, b.Job), cmp.Compare(a.Trigger, b.Trigger))
 	})
 	list = list[:min(len(list), most)]
-	return env.Print(list, func(t extension.Table) {
+	return r.Print(list, func(t extension.Table) {
 		t.Row("FIRES", "IN", "JOB", "TRIGGER", "TIME")
 		for _, n := range list {
-			t.Row(show(n.At), words.Short(max(0, time.Until(n.At))), n.Job, n.Trigger, show(n.Time))
+			t.Row(show(n.At), until(n.At), n.Job, n.Trigger, show(n.Time))
 		}
 	})
 }

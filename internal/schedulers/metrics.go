@@ -3,6 +3,7 @@ package schedulers
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/runnel-go/runnel/internal/extension"
@@ -26,11 +27,22 @@ type Counted struct {
 }
 
 var (
-	ends  = &extension.Metric{Name: "attempts_total", Help: "Attempts that this worker has ended, by result: success, skipped, failed, timeout, interrupted or refused.", Kind: extension.Counter, Labels: []string{"job", "result", "scheduler", "task"}}
-	spent = &extension.Metric{Name: "attempt_seconds", Help: "How long an attempt took.", Kind: extension.Histogram, Labels: []string{"job", "scheduler", "task"}}
-	runs  = &extension.Metric{Name: "stored_runs", Help: "Runs that wait or run, by state: queued, retry, running or held.", Kind: extension.Gauge, Labels: []string{"scheduler", "state"}, OfApp: true}
-	late  = &extension.Metric{Name: "trigger_late_seconds", Help: "Time since a trigger was to go on; 0 before that.", Kind: extension.Gauge, Labels: []string{"job", "scheduler", "trigger"}, OfApp: true}
-
+	ends = &extension.Metric{
+		Name: "attempts_total", Kind: extension.Counter, Labels: []string{"job", "result", "scheduler", "task"},
+		Help: "Attempts that this worker has ended, by result: success, skipped, failed, timeout, interrupted or refused.",
+	}
+	spent = &extension.Metric{
+		Name: "attempt_seconds", Kind: extension.Histogram, Labels: []string{"job", "scheduler", "task"},
+		Help: "How long an attempt took.",
+	}
+	runs = &extension.Metric{
+		Name: "stored_runs", Kind: extension.Gauge, Labels: []string{"scheduler", "state"}, OfApp: true,
+		Help: "Runs that wait or run, by state: queued, retry, running or held.",
+	}
+	late = &extension.Metric{
+		Name: "trigger_late_seconds", Kind: extension.Gauge, Labels: []string{"job", "scheduler", "trigger"}, OfApp: true,
+		Help: "Time since a trigger was to go on; 0 before that.",
+	}
 	metrics = []*extension.Metric{ends, spent, runs, late}
 )
 
@@ -40,64 +52,48 @@ func gatherer(p Process) func(context.Context, *store.Client, bool, func(extensi
 		if ofApp {
 			return gatherStored(ctx, c, add)
 		}
-		if p != nil {
-			p.Count(func(of Counted) {
-				for result, n := range of.Ends {
-					add(extension.Sample{Metric: ends, Labels: []string{of.Job, result, of.Scheduler, of.Task}, Value: float64(n)})
-				}
-				add(extension.Sample{Metric: spent, Labels: []string{of.Job, of.Scheduler, of.Task}, Histogram: &of.Spent})
-			})
+		if p == nil {
+			return nil
 		}
+		p.Count(func(of Counted) {
+			for result, n := range of.Ends {
+				labels := []string{of.Job, result, of.Scheduler, of.Task}
+				add(extension.Sample{Metric: ends, Labels: labels, Value: float64(n)})
+			}
+			add(extension.Sample{Metric: spent, Labels: []string{of.Job, of.Scheduler, of.Task}, Histogram: &of.Spent})
+		})
 		return nil
 	}
 }
 
 func gatherStored(ctx context.Context, c *store.Client, add func(extension.Sample)) error {
-	return eachScheduler(ctx, c, func(s *scheduler, load schedule.Load, lates []lateTrigger) {
-		for state, n := range map[string]int64{"queued": load.Ready, "retry": load.Later, "running": load.Running, "held": load.Held} {
+	return each(ctx, c, func(s *scheduler, load schedule.Load, due []TriggerState) {
+		counts := map[string]int64{"queued": load.Ready, "retry": load.Later, "running": load.Running, "held": load.Held}
+		for state, n := range counts {
 			add(extension.Sample{Metric: runs, Labels: []string{s.name, state}, Value: float64(n)})
 		}
-		for _, l := range lates {
-			add(extension.Sample{Metric: late, Labels: []string{l.job, s.name, l.trigger}, Value: max(0, l.by.Seconds())})
+		for _, t := range due {
+			by := max(0, time.Since(t.At).Seconds())
+			add(extension.Sample{Metric: late, Labels: []string{t.job, s.name, t.Trigger}, Value: by})
 		}
 	})
 }
 
-// A lateTrigger is a trigger of a job that is not paused, and by how much it is late.
-type lateTrigger struct {
-	job, trigger string
-	by           time.Duration
-}
-
-func eachScheduler(ctx context.Context, c *store.Client, do func(s *scheduler, load schedule.Load, lates []lateTrigger)) error {
+// each calls do for each scheduler, with its triggers that have a time to come.
+func each(ctx context.Context, c *store.Client, do func(*scheduler, schedule.Load, []TriggerState)) error {
 	all, err := load(ctx, c, "")
-	if err != nil {
-		return err
-	}
 	for _, s := range all {
 		load, err := s.View().Loads(ctx, s.partitions)
 		if err != nil {
 			return err
 		}
-		jobs, err := s.Ledger().Jobs(ctx)
+		triggers, err := s.triggers(ctx, s.names()...)
 		if err != nil {
 			return err
 		}
-		var lates []lateTrigger
-		for name, j := range jobs {
-			for i := range j.Def.Triggers {
-				t, err := s.trigger(ctx, name, &j.Def.Triggers[i])
-				if err != nil {
-					return err
-				}
-				if !t.At.IsZero() {
-					lates = append(lates, lateTrigger{name, t.Trigger, time.Since(t.At)})
-				}
-			}
-		}
-		do(s, load, lates)
+		do(s, load, slices.DeleteFunc(triggers, func(t TriggerState) bool { return t.At.IsZero() }))
 	}
-	return nil
+	return err
 }
 
 // findings are triggers that do not fire.
@@ -105,12 +101,13 @@ func findings(ctx context.Context, c *store.Client, limits inspect.Limits) (foun
 	if limits.Age == nil {
 		return nil, nil
 	}
-	err = eachScheduler(ctx, c, func(s *scheduler, _ schedule.Load, lates []lateTrigger) {
-		for _, l := range lates {
-			if l.by > *limits.Age {
+	const text = "%s/%s: trigger %s was to go on %s ago, above %s: does a worker run, or does a rule hold it? see schedule show %s"
+	err = each(ctx, c, func(s *scheduler, _ schedule.Load, due []TriggerState) {
+		for _, t := range due {
+			if by := time.Since(t.At); by > *limits.Age {
 				found = append(found, inspect.Finding{
-					Stream: s.name, What: "late triggers", Value: l.by.Milliseconds(), Limit: limits.Age.Milliseconds(),
-					Text: fmt.Sprintf("%s/%s: trigger %s was to go on %s ago, above %s: does a worker run, or does a rule hold it? see schedule show %s", s.name, l.job, l.trigger, words.Short(l.by), words.Short(*limits.Age), l.job),
+					Stream: s.name, What: "late triggers", Value: by.Milliseconds(), Limit: limits.Age.Milliseconds(),
+					Text: fmt.Sprintf(text, s.name, t.job, t.Trigger, words.Short(by), words.Short(*limits.Age), t.job),
 				})
 			}
 		}
@@ -120,19 +117,16 @@ func findings(ctx context.Context, c *store.Client, limits inspect.Limits) (foun
 
 // status is one line about all schedulers.
 func status(ctx context.Context, c *store.Client) (lines []string, err error) {
-	var sum schedule.Load
-	jobs, triggers := 0, 0
-	err = eachScheduler(ctx, c, func(s *scheduler, load schedule.Load, lates []lateTrigger) {
-		sum.Ready, sum.Later, sum.Running, sum.Held = sum.Ready+load.Ready, sum.Later+load.Later, sum.Running+load.Running, sum.Held+load.Held
-		seen := map[string]bool{}
-		for _, l := range lates {
-			seen[l.job] = true
+	var queued, held, later, running int64
+	jobs, triggers := map[string]bool{}, 0
+	err = each(ctx, c, func(s *scheduler, load schedule.Load, due []TriggerState) {
+		queued, held, later, running = queued+load.Ready, held+load.Held, later+load.Later, running+load.Running
+		triggers += len(due)
+		for _, t := range due {
+			jobs[s.name+"/"+t.job] = true
 		}
-		jobs, triggers = jobs+len(seen), triggers+len(lates)
 	})
-	if err != nil {
-		return nil, err
-	}
-	return []string{fmt.Sprintf("%s of %s to come; %s queued, %d held, %d wait for another attempt, %d running",
-		words.Plural(triggers, "trigger"), words.Plural(jobs, "job"), words.Plural(sum.Ready, "run"), sum.Held, sum.Later, sum.Running)}, nil
+	line := fmt.Sprintf("%s of %s to come; %s queued, %d held, %d wait for another attempt, %d running",
+		words.Plural(triggers, "trigger"), words.Plural(len(jobs), "job"), words.Plural(queued, "run"), held, later, running)
+	return []string{line}, err
 }

@@ -1,11 +1,12 @@
 // Package schedulers is what operators see and do of schedulers: the extension of package schedule. It knows schedulers by what is in
 // Redis alone, so that it works without the code of their app. By file:
 //
-//	schedulers.go  the extension; which schedulers an app has
-//	commands.go    the commands and their flags
-//	look.go        ls, show, next, runs
-//	grid.go        the grid of tasks and times
+//	schedulers.go  the extension; which schedulers an app has, and what of them is named
+//	commands.go    the commands, their arguments and flags
+//	look.go        ls, show, next
+//	grid.go        grid, runs: tasks at their times
 //	ask.go         apply, rm, activate, clear, cancel, backfill, ops
+//	work.go        worker, logs
 //	targets.go     pause and resume of jobs
 //	metrics.go     metrics, status, and what check finds
 //	page.go        the page of the dashboard, with page.js
@@ -19,6 +20,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/runnel-go/runnel/internal/extension"
 	"github.com/runnel-go/runnel/internal/jobs"
@@ -35,11 +37,12 @@ func New(p Process) *extension.Extension {
 	return &extension.Extension{
 		Name: "schedule", Usage: "look after jobs and their runs",
 		Present: func(ctx context.Context, c *store.Client) (bool, error) {
-			all, err := load(ctx, c, "")
+			all, err := declared(ctx, c, "")
 			return len(all) > 0, err
 		},
 		Absent:   ": start a worker that has it, such as `schedule worker`",
-		Commands: commands(), Targets: targets, Findings: findings, Status: status, Metrics: metrics, Gather: gatherer(p), Page: page(),
+		Commands: commands(), Targets: targets, Findings: findings, Status: status, Metrics: metrics, Gather: gatherer(p),
+		Page: page(),
 	}
 }
 
@@ -48,11 +51,12 @@ type scheduler struct {
 	*schedule.Scheduler
 	name       string
 	partitions int
-	at         *records.Decoder
+	decoder    *records.Decoder
+	jobs       map[string]*schedule.Job // that are stored
 }
 
-// load returns the schedulers of an app, or one of them.
-func load(ctx context.Context, c *store.Client, name string) (all []*scheduler, err error) {
+// declared returns the schedulers of an app, or one of them, without their jobs.
+func declared(ctx context.Context, c *store.Client, name string) (all []*scheduler, err error) {
 	names := []string{name}
 	if name == "" {
 		if names, err = c.Streams(ctx); err != nil {
@@ -65,19 +69,27 @@ func load(ctx context.Context, c *store.Client, name string) (all []*scheduler, 
 			return nil, err
 		}
 		if there && meta.Kind == schedule.Kind {
-			all = append(all, &scheduler{schedule.New(c, name), name, meta.Partitions, records.NewDecoder(name, meta, nil)})
+			decoder := records.NewDecoder(name, meta, nil)
+			all = append(all, &scheduler{schedule.New(c, name), name, meta.Partitions, decoder, nil})
 		}
 	}
 	return all, nil
 }
 
-// flagScheduler names the scheduler, where an app has several.
-const flagScheduler = "scheduler"
+// load is declared, with their jobs.
+func load(ctx context.Context, c *store.Client, name string) ([]*scheduler, error) {
+	all, err := declared(ctx, c, name)
+	for _, s := range all {
+		if s.jobs, err = s.Ledger().Jobs(ctx); err != nil {
+			return nil, err
+		}
+	}
+	return all, err
+}
 
-// one returns the scheduler that the flags name, or the only one.
-func one(ctx context.Context, env *extension.Env) (*scheduler, error) {
-	name := env.Flags.String(flagScheduler)
-	all, err := load(ctx, env.Client, "")
+// one returns the scheduler of that name, or for "" the only one.
+func one(ctx context.Context, c *store.Client, name string) (*scheduler, error) {
+	all, err := load(ctx, c, "")
 	if err != nil {
 		return nil, err
 	}
@@ -91,62 +103,84 @@ func one(ctx context.Context, env *extension.Env) (*scheduler, error) {
 	if name == "" && len(all) > 1 {
 		return nil, extension.Usagef("which scheduler? say --%s %s", flagScheduler, strings.Join(names, "|"))
 	}
-	return nil, fmt.Errorf("no scheduler %q; there are %s", name, cmp.Or(strings.Join(names, ", "), "none"))
+	return nil, fmt.Errorf("no scheduler %q; there are %s", name, listed(names))
+}
+
+func listed(names []string) string { return cmp.Or(strings.Join(names, ", "), "none") }
+
+// names returns the names of the jobs.
+func (s *scheduler) names() []string { return slices.Sorted(maps.Keys(s.jobs)) }
+
+// definitions returns what the jobs say.
+func (s *scheduler) definitions() map[string]*jobs.Job {
+	defs := map[string]*jobs.Job{}
+	for name, j := range s.jobs {
+		defs[name] = j.Def
+	}
+	return defs
 }
 
 // partition returns the partition of a source.
 func (s *scheduler) partition(source string) int {
-	n, _ := s.at.PartitionOf(source) // schedulers have no partitioner of their own
+	n, _ := s.decoder.PartitionOf(source) // schedulers have no partitioner of their own
 	return n
 }
 
-// job returns a stored job, or the only one for "".
-func (s *scheduler) job(ctx context.Context, name string) (*schedule.Job, error) {
-	all, err := s.Ledger().Jobs(ctx)
-	if err != nil {
-		return nil, err
-	}
-	names := slices.Sorted(maps.Keys(all))
-	if name == "" && len(names) == 1 {
-		name = names[0]
-	}
-	switch j := all[name]; {
-	case j != nil:
-		return j, nil
-	case name == "":
-		return nil, extension.Usagef("which job? there are %s", cmp.Or(strings.Join(names, ", "), "none"))
-	}
-	return nil, fmt.Errorf("scheduler %s has no job %q; it has %s", s.name, name, cmp.Or(strings.Join(names, ", "), "none"))
+// A subject is what arguments name: a job, and perhaps a part of it, and a logical time.
+type subject struct {
+	*scheduler
+	job  string
+	def  *jobs.Job
+	part string // a task, or a trigger; "" for the whole job
+	at   time.Time
 }
 
-// splitPart splits JOB/TASK.
-func splitPart(text string) (job, part string) {
-	job, part, _ = strings.Cut(text, "/")
-	return job, part
+// find returns what JOB, JOB/TASK or JOB/TRIGGER names, as a word of a call has it: the TASK in brackets may be missing, and
+// so may the JOB if there is one alone.
+func (s *scheduler) find(on, word string) (*subject, error) {
+	o := &subject{scheduler: s, job: on}
+	if strings.Contains(word, "/") {
+		o.job, o.part, _ = strings.Cut(on, "/")
+	}
+	names := s.names()
+	if o.job == "" && len(names) == 1 {
+		o.job = names[0]
+	}
+	j := s.jobs[o.job]
+	switch {
+	case j == nil && o.job == "":
+		return nil, extension.Usagef("which job? there are %s", listed(names))
+	case j == nil:
+		return nil, fmt.Errorf("scheduler %s has no job %q; it has %s", s.name, o.job, listed(names))
+	case o.part == "" && word == "JOB/TASK":
+		return nil, extension.Usagef("which task? say JOB/TASK")
+	}
+	o.def = j.Def
+	if tasks := o.tasks(); o.part != "" && strings.Contains(word, "TASK") && !slices.Contains(tasks, o.part) {
+		return nil, fmt.Errorf("job %s has no task %q; it has %s", o.job, o.part, strings.Join(tasks, ", "))
+	}
+	return o, nil
 }
 
-// taskOf returns a task of a job, or an error that lists those that there are.
-func taskOf(j *schedule.Job, name string) (*jobs.Task, error) {
-	var names []string
-	for i := range j.Def.Tasks {
-		if j.Def.Tasks[i].Name == name {
-			return &j.Def.Tasks[i], nil
-		}
-		names = append(names, j.Def.Tasks[i].Name)
+// tasks returns the names of the tasks of the job.
+func (o *subject) tasks() (names []string) {
+	for i := range o.def.Tasks {
+		names = append(names, o.def.Tasks[i].Name)
 	}
-	return nil, fmt.Errorf("job %s has no task %q; it has %s", j.Def.Name, name, strings.Join(names, ", "))
+	return names
 }
 
-// graph returns how the tasks of all jobs hang together.
-func (s *scheduler) graph(ctx context.Context) (*jobs.Graph, map[string]*schedule.Job, error) {
-	all, err := s.Ledger().Jobs(ctx)
-	if err != nil {
-		return nil, nil, err
+// source returns a task of the job as Redis has it.
+func (o *subject) source(task string) string { return jobs.Source{Job: o.job, Name: task}.String() }
+
+// op returns an operation on the subject.
+func (o *subject) op(kind string) *schedule.Op {
+	op := &schedule.Op{Kind: kind, Job: o.job}
+	if o.part != "" {
+		op.Tasks = []string{o.part}
 	}
-	defs := map[string]*jobs.Job{}
-	for name, j := range all {
-		defs[name] = j.Def
+	if !o.at.IsZero() {
+		op.Time = o.at.UnixMilli()
 	}
-	graph, _ := jobs.NewGraph(defs)
-	return graph, all, nil
+	return op
 }

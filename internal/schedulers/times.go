@@ -5,20 +5,19 @@ import (
 	"time"
 
 	"github.com/runnel-go/runnel/internal/extension"
+	"github.com/runnel-go/runnel/internal/jobs"
 )
 
 // timeHelp is how people write a logical time.
 const timeHelp = "RFC 3339, a date, last, or a duration back such as -36h"
 
-// parseTime reads a time; now is what durations count from.
-func parseTime(text string, now time.Time) (time.Time, error) {
-	for _, layout := range []string{time.RFC3339, time.DateOnly, "2006-01-02T15:04"} {
-		if t, err := time.Parse(layout, text); err == nil {
-			return t.UTC(), nil
-		}
+// parseTime reads a time; durations count from now.
+func parseTime(text string) (time.Time, error) {
+	if t, err := jobs.ParseTime(text); err == nil {
+		return t, nil
 	}
 	if d, err := time.ParseDuration(text); err == nil && d <= 0 {
-		return now.Add(d).UTC(), nil
+		return time.Now().Add(d).UTC(), nil
 	}
 	return time.Time{}, extension.Usagef("%q is no time: say %s", text, timeHelp)
 }
@@ -26,38 +25,57 @@ func parseTime(text string, now time.Time) (time.Time, error) {
 // far is behind every logical time.
 var far = time.Date(9999, 1, 1, 0, 0, 0, 0, time.UTC)
 
-// timeOf reads the logical time of a task, or of a job for ""; "last" is the newest that there is.
-func (s *scheduler) timeOf(ctx context.Context, job, task, text string) (time.Time, error) {
+// beforeOf reads the time that something is before, far for none.
+func beforeOf(text string) (time.Time, error) {
+	if text == "" {
+		return far, nil
+	}
+	return parseTime(text)
+}
+
+// when reads the logical time of a subject; "last" is the newest that there is.
+func (o *subject) when(ctx context.Context, text string) (err error) {
 	if text != "last" {
-		return parseTime(text, time.Now())
+		o.at, err = parseTime(text)
+		return err
 	}
-	g, err := s.grid(ctx, job, far, 1)
+	tasks := []string{o.part}
+	if o.part == "" {
+		tasks = o.tasks()
+	}
+	cells, err := o.cells(ctx, tasks, far, 1)
 	if err != nil {
-		return time.Time{}, err
+		return err
 	}
-	var last time.Time
-	for _, row := range g.Tasks {
-		if (task == "" || row.Task == task) && len(row.Cells) > 0 && row.Cells[0].Time.After(last) {
-			last = row.Cells[0].Time
+	for _, of := range cells {
+		if len(of) > 0 && of[0].Time.After(o.at) {
+			o.at = of[0].Time
 		}
 	}
-	if last.IsZero() {
-		return last, extension.Usagef("nothing of it has run yet, so it has no last time")
+	if o.at.IsZero() {
+		return extension.Usagef("nothing of it has run yet, so it has no last time")
 	}
-	return last, nil
+	return nil
 }
 
 // show returns a logical time as people read it, short if it is a whole day.
 func show(t time.Time) string {
 	t = t.UTC()
-	if t.IsZero() {
+	switch {
+	case t.IsZero():
 		return "-"
-	}
-	if t.Equal(t.Truncate(24 * time.Hour)) {
+	case t.Equal(t.Truncate(24 * time.Hour)):
 		return t.Format(time.DateOnly)
-	}
-	if t.Equal(t.Truncate(time.Minute)) {
+	case t.Equal(t.Truncate(time.Minute)):
 		return t.Format("2006-01-02T15:04Z")
 	}
 	return t.Format("2006-01-02T15:04:05.999Z")
+}
+
+// timeAt returns a time that is stored in ms, the zero time for 0.
+func timeAt(ms int64) time.Time {
+	if ms == 0 {
+		return time.Time{}
+	}
+	return time.UnixMilli(ms).UTC()
 }

@@ -3,16 +3,27 @@ package schedulers
 import (
 	"cmp"
 	"context"
-	"fmt"
+	"slices"
 	"time"
 
 	"github.com/runnel-go/runnel/internal/extension"
-	"github.com/runnel-go/runnel/internal/jobs"
 	"github.com/runnel-go/runnel/internal/schedule"
 )
 
 // defaultName is the name of a scheduler without code.
 const defaultName = "schedule"
+
+func workCommand() extension.Command {
+	return extension.Command{
+		Call: "worker", Usage: "run the jobs of an app that has no code: their tasks are commands", Work: work,
+		Flags: []extension.Flag{
+			{Name: flagScheduler, Usage: "`NAME` of the scheduler", Default: defaultName},
+			{Name: "allow-exec", Usage: "run commands: who may store jobs can run any command as this user", Default: false},
+			{Name: "concurrency", Usage: "at most `N` runs at once", Default: 8},
+		},
+		Examples: []string{"PROG schedule worker --allow-exec"},
+	}
+}
 
 // work adds a scheduler to an app without code.
 func work(app any, flags extension.Flags) (says string, err error) {
@@ -30,83 +41,41 @@ func work(app any, flags extension.Flags) (says string, err error) {
 // logsPoll is how often --follow looks for lines.
 const logsPoll = 200 * time.Millisecond
 
-func runLogs(ctx context.Context, env *extension.Env) error {
-	s, j, task, err := jobOf(ctx, env, 2)
-	if err != nil {
-		return err
-	}
-	if _, err := taskOf(j, task); err != nil {
-		return err
-	}
-	if argOf(env, 1) == "" {
-		return extension.Usagef("of which logical time? %s", timeHelp)
-	}
-	at, err := s.timeOf(ctx, j.Def.Name, task, argOf(env, 1))
-	if err != nil {
-		return err
-	}
-	place := schedule.Place{Task: jobs.Source{Job: j.Def.Name, Name: task}.String(), Time: at.UnixMilli()}
-	n, behind, all := s.partition(place.Task), "", []schedule.Line{}
-	for follow := true; follow; {
-		// First whether it is over: what it has written is there then.
-		over, there, err := s.over(ctx, n, place)
+// lines returns what the task has written at its time, behind a line or "".
+func (o *subject) lines(ctx context.Context, behind string) ([]schedule.Line, error) {
+	p := schedule.Place{Task: o.source(o.part), Time: o.at.UnixMilli()}
+	return o.View().Lines(ctx, o.partition(p.Task), p, behind)
+}
+
+func runLogs(ctx context.Context, r *request) error {
+	follow, attempt, behind := r.Flags.Bool("follow"), r.Flags.String("attempt"), ""
+	for {
+		c, err := r.run(ctx) // before its lines: if it is over, they are all there
 		if err != nil {
 			return err
 		}
-		if !there {
-			return fmt.Errorf("nothing is known of %s/%s at %s", j.Def.Name, task, show(at))
-		}
-		lines, err := s.View().Lines(ctx, n, place, behind)
+		lines, err := r.lines(ctx, behind)
 		if err != nil {
 			return err
 		}
-		var some []schedule.Line
-		for _, l := range lines {
-			behind = l.ID
-			if want := env.Flags.String("attempt"); want == "" || want == l.Attempt {
-				some = append(some, l)
-			}
+		if len(lines) > 0 {
+			behind = lines[len(lines)-1].ID
 		}
-		if follow = env.Flags.Bool("follow") && !over; !env.Flags.Bool("follow") {
-			all = append(all, some...)
-			break
+		lines = slices.DeleteFunc(lines, func(l schedule.Line) bool { return attempt != "" && attempt != l.Attempt })
+		if len(lines) > 0 || !follow {
+			err = r.Print(lines, func(t extension.Table) {
+				for _, l := range lines {
+					t.Linef("%s %s %s: %s", l.At.Format("15:04:05.000"), l.Attempt, l.From, l.Text)
+				}
+			})
 		}
-		if len(some) > 0 {
-			if err := printLines(env, some); err != nil {
-				return err
-			}
+		if err != nil || !follow || c.over() {
+			return err
 		}
-		if follow {
-			select {
-			case <-time.After(logsPoll):
-			case <-ctx.Done():
-				return nil
-			}
+		select {
+		case <-time.After(logsPoll):
+		case <-ctx.Done():
+			return nil
 		}
 	}
-	if env.Flags.Bool("follow") {
-		return nil
-	}
-	return printLines(env, all)
-}
-
-func printLines(env *extension.Env, lines []schedule.Line) error {
-	return env.Print(lines, func(t extension.Table) {
-		for _, l := range lines {
-			t.Linef("%s %s %s: %s", l.At.Format("15:04:05.000"), l.Attempt, l.From, l.Text)
-		}
-	})
-}
-
-// over reports whether a run has ended, and whether there is one.
-func (s *scheduler) over(ctx context.Context, n int, p schedule.Place) (over, there bool, err error) {
-	found, err := s.View().Look(ctx, n, []string{p.Task}, p.Time+1, 1)
-	if err != nil || len(found[p.Task]) == 0 || found[p.Task][0].Time != p.Time {
-		return false, false, err
-	}
-	switch found[p.Task][0].State {
-	case "waiting", "held", "queued", "running", "retry":
-		return false, true, nil
-	}
-	return true, true, nil
 }
