@@ -2,6 +2,7 @@ package jobs
 
 import (
 	"fmt"
+	"regexp"
 	"slices"
 	"time"
 
@@ -17,14 +18,7 @@ const (
 
 const nameRule = `a name has letters, digits, "_" and "-", at most 64`
 
-func nameOK(name string) bool {
-	for _, c := range []byte(name) {
-		if (c < 'a' || c > 'z') && (c < 'A' || c > 'Z') && (c < '0' || c > '9') && c != '_' && c != '-' {
-			return false
-		}
-	}
-	return name != "" && len(name) <= 64
-}
+var nameOK = regexp.MustCompile(`^[\w-]{1,64}$`).MatchString
 
 var (
 	catchUps   = []CatchUp{"", CatchUpEarliest, CatchUpLatest, CatchUpRandom, CatchUpNone}

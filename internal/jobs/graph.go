@@ -11,7 +11,7 @@ import (
 // A Graph is the tasks of all jobs of a scheduler, and what they wait for.
 type Graph struct {
 	nodes map[Source]*node
-	order []Source // as they are written, jobs by name
+	order []Source // each behind those that it waits for
 }
 
 type node struct {
@@ -70,7 +70,7 @@ func NewGraph(all map[string]*Job) (g *Graph, faults []Fault) {
 			}
 		}
 	}
-	return g, append(faults, g.cycle()...)
+	return g, append(faults, g.sort()...)
 }
 
 func (g *Graph) add(s Source, n *node) {
@@ -101,24 +101,35 @@ func (g *Graph) there(s Source) string {
 	return fmt.Sprintf("the %ss of job %s are %s", s.kind(), s.Job, strings.Join(names, ", "))
 }
 
-// cycle returns a fault for a cycle, if there is one.
-func (g *Graph) cycle() []Fault {
-	left := map[Source]bool{}
-	for s := range g.nodes {
-		left[s] = true
+// sort puts each source behind those that it waits for, by Kahn's algorithm, and returns a fault for a cycle if there is one.
+// What is in it, and behind it, has no place in the order.
+func (g *Graph) sort() []Fault {
+	waits := map[Source]int{}
+	for _, n := range g.nodes {
+		for _, t := range n.targets {
+			waits[t.Task]++
+		}
 	}
-	for _, s := range g.sorted(left) {
-		delete(left, s)
+	free := slices.Clone(g.order)
+	free = slices.DeleteFunc(free, func(s Source) bool { return waits[s] > 0 })
+	for i := 0; i < len(free); i++ {
+		for _, t := range g.nodes[free[i]].targets {
+			if waits[t.Task]--; waits[t.Task] == 0 {
+				free = append(free, t.Task)
+			}
+		}
 	}
-	if len(left) == 0 {
+	at := slices.IndexFunc(g.order, func(s Source) bool { return waits[s] > 0 })
+	if at < 0 {
+		g.order = free
 		return nil
 	}
 	// Each that is left waits for another one that is left.
 	needed := func(s Source) Source {
 		needs := g.nodes[s].needs
-		return needs[slices.IndexFunc(needs, func(r Ref) bool { return left[r.Source] })].Source
+		return needs[slices.IndexFunc(needs, func(r Ref) bool { return waits[r.Source] > 0 })].Source
 	}
-	s := g.order[slices.IndexFunc(g.order, func(s Source) bool { return left[s] })]
+	s := g.order[at]
 	for seen := map[Source]bool{}; !seen[s]; s = needed(s) {
 		seen[s] = true
 	}
@@ -128,6 +139,7 @@ func (g *Graph) cycle() []Fault {
 	}
 	way = append(way, s.String())
 	slices.Reverse(way)
+	g.order = free
 	return []Fault{{Place: s.String(), Reason: "it waits for itself: " + strings.Join(way, " → ")}}
 }
 
@@ -145,56 +157,22 @@ func (g *Graph) Handles(task Source) bool { return g.at(task).handles }
 
 // Closure returns tasks and all that hang on them, by their success or their end; handlers of failures are no part of it.
 // Each comes behind those that it waits for.
-func (g *Graph) Closure(roots ...Source) []Source {
+func (g *Graph) Closure(roots ...Source) (all []Source) {
 	in := map[Source]bool{}
-	for left := slices.Clone(roots); len(left) > 0; {
-		s := left[len(left)-1]
-		left = left[:len(left)-1]
-		if in[s] || g.nodes[s] == nil {
-			continue
-		}
+	for _, s := range roots {
 		in[s] = true
-		for _, t := range g.nodes[s].targets {
-			if t.Kind != OnFailure {
-				left = append(left, t.Task)
-			}
+	}
+	for _, s := range g.order {
+		n := g.nodes[s]
+		hangs := func(r Ref) bool { return !n.handles && in[r.Source] }
+		if in[s] = in[s] || slices.ContainsFunc(n.needs, hangs); in[s] {
+			all = append(all, s)
 		}
 	}
-	return g.sorted(in)
+	return all
 }
 
 // Tasks returns the tasks of a job, each behind those that it waits for.
 func (g *Graph) Tasks(job string) []Source {
-	in := map[Source]bool{}
-	for s := range g.nodes {
-		in[s] = s.Job == job && !s.Trigger
-	}
-	return g.sorted(in)
-}
-
-// sorted returns tasks, each behind those among them that it waits for, by Kahn's algorithm. Those in a cycle, and behind it,
-// are left out.
-func (g *Graph) sorted(in map[Source]bool) (free []Source) {
-	waits := map[Source]int{}
-	for _, s := range g.order {
-		if !in[s] {
-			continue
-		}
-		for _, r := range g.nodes[s].needs {
-			if in[r.Source] {
-				waits[s]++
-			}
-		}
-		if waits[s] == 0 {
-			free = append(free, s)
-		}
-	}
-	for i := 0; i < len(free); i++ {
-		for _, t := range g.nodes[free[i]].targets {
-			if waits[t.Task]--; waits[t.Task] == 0 && in[t.Task] {
-				free = append(free, t.Task)
-			}
-		}
-	}
-	return free
+	return slices.DeleteFunc(slices.Clone(g.order), func(s Source) bool { return s.Job != job || s.Trigger })
 }

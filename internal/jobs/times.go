@@ -40,18 +40,15 @@ func TimesOf(t *Trigger) (*Times, error) {
 }
 
 func zoneOf(name string) (*time.Location, error) {
-	switch name {
-	case "":
-		return time.UTC, nil
-	case "Local":
+	if name == "Local" {
 		return nil, fmt.Errorf("%q differs between machines", name)
 	}
 	return time.LoadLocation(name)
 }
 
-// ParseTime reads a logical time as people write it: RFC 3339, with or without seconds, or a date.
+// ParseTime reads a logical time as people write it: RFC 3339, or a date.
 func ParseTime(text string) (time.Time, error) {
-	for _, layout := range []string{time.RFC3339, "2006-01-02T15:04Z07:00", time.DateOnly} {
+	for _, layout := range []string{time.RFC3339, time.DateOnly} {
 		if at, err := time.Parse(layout, text); err == nil {
 			return at.UTC(), nil
 		}
