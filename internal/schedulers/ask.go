@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"math"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
@@ -41,16 +42,10 @@ func opState(op *schedule.Op) OpState {
 // opPoll is how often a command looks whether its operation is done.
 const opPoll = 50 * time.Millisecond
 
-// submit asks for an operation.
-func (s *scheduler) submit(ctx context.Context, op *schedule.Op) (err error) {
-	op.ID, op.At = cmp.Or(op.ID, rand.Text()), time.Now().UnixMilli()
-	op.Number, err = s.Ledger().Submit(ctx, op)
-	return err
-}
-
 // do asks for an operation, waits until a worker has done it, and returns what that did.
-func (s *scheduler) do(ctx context.Context, op *schedule.Op) (did string, err error) {
-	if err = s.submit(ctx, op); err == nil {
+func (s *scheduler) do(ctx context.Context, op *schedule.Op, wait bool) (did string, err error) {
+	op.ID, op.At, op.Outcome = cmp.Or(op.ID, rand.Text()), time.Now().UnixMilli(), "stored"
+	if op.Number, err = s.Ledger().Submit(ctx, op); err == nil && wait {
 		op.Outcome, err = s.Ledger().WaitOp(ctx, op.Number, opPoll)
 	}
 	switch {
@@ -72,11 +67,7 @@ func (r *request) ask(ctx context.Context, ops ...*schedule.Op) error {
 		}
 		op.By, op.Why = rules.Whoami(), r.Flags.String("why")
 		did, err := r.Audited(ctx, "schedule "+op.Kind, r.name+"/"+op.Job, func(ctx context.Context) (string, error) {
-			if !r.Flags.Bool(flagNoWait) {
-				return r.do(ctx, op)
-			}
-			err := r.submit(ctx, op)
-			return fmt.Sprintf("job %s: stored (operation %d)", op.Job, op.Number), err
+			return r.do(ctx, op, !r.Flags.Bool(flagNoWait))
 		})
 		if err != nil {
 			return fmt.Errorf("%s of job %s: %w", op.Kind, op.Job, err)
@@ -93,7 +84,10 @@ func (r *request) ask(ctx context.Context, ops ...*schedule.Op) error {
 func runApply(ctx context.Context, r *request) error {
 	var ops []*schedule.Op
 	var wrong []error
-	changes, all := []Change{}, r.definitions()
+	changes, all := []Change{}, map[string]*jobs.Job{}
+	for name, j := range r.jobs {
+		all[name] = j.Def
+	}
 	for _, file := range r.Args {
 		data, err := os.ReadFile(file)
 		if err != nil {
@@ -149,9 +143,7 @@ func runRemove(ctx context.Context, r *request) error {
 	if err := r.Confirm("remove job %s, and make void what waits of it?", r.job); err != nil {
 		return err
 	}
-	op := r.op(schedule.OpRemove)
-	op.Force = r.Flags.Bool("force")
-	return r.ask(ctx, op)
+	return r.ask(ctx, &schedule.Op{Kind: schedule.OpRemove, Job: r.job, Force: r.Flags.Bool("force")})
 }
 
 // runRerun is activate, clear and cancel.
@@ -167,17 +159,18 @@ func runRerun(kind string) func(context.Context, *request) error {
 }
 
 func runBackfill(ctx context.Context, r *request) error {
-	from, err := parseTime(r.Flags.String("from"))
+	from, err := parseTime(r.Flags.String("from"), far)
 	if err != nil {
 		return fmt.Errorf("--from: %w", err)
 	}
-	to := time.Now()
-	if text := r.Flags.String("to"); text != "" {
-		if to, err = parseTime(text); err != nil {
-			return fmt.Errorf("--to: %w", err)
-		}
+	to, err := parseTime(r.Flags.String("to"), time.Now())
+	if err != nil {
+		return fmt.Errorf("--to: %w", err)
 	}
-	if !from.Before(to) {
+	switch {
+	case from.Equal(far):
+		return extension.Usagef("from when on? say --from TIME: %s", timeHelp)
+	case !from.Before(to):
 		return extension.Usagef("no time is from %s on and before %s", show(from), show(to))
 	}
 	question := "run the times of job %s from %s on and before %s that have not run?"
@@ -195,17 +188,14 @@ func runBackfill(ctx context.Context, r *request) error {
 }
 
 func runOps(ctx context.Context, r *request) error {
-	most, err := r.limit()
-	if err != nil {
-		return err
-	}
 	ops, err := r.Ledger().Ops(ctx, math.MaxInt)
 	if err != nil {
 		return err
 	}
 	list := []OpState{}
 	for _, op := range ops {
-		if id := r.arg(0); (id == "" || id == op.ID || id == fmt.Sprint(op.Number)) && len(list) < most {
+		wanted := len(r.Args) == 0 || slices.Contains([]string{op.ID, fmt.Sprint(op.Number)}, r.Args[0])
+		if wanted && len(list) < r.most {
 			list = append(list, opState(op))
 		}
 	}

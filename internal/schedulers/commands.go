@@ -2,6 +2,7 @@ package schedulers
 
 import (
 	"context"
+	"slices"
 	"strings"
 
 	"github.com/runnel-go/runnel/internal/extension"
@@ -20,43 +21,28 @@ const (
 type request struct {
 	*extension.Env
 	*subject
-}
-
-func (r *request) arg(n int) string {
-	if n < len(r.Args) {
-		return r.Args[n]
-	}
-	return ""
-}
-
-// limit returns --limit.
-func (r *request) limit() (int, error) {
-	most := r.Flags.Int(flagLimit)
-	if most < 1 || most > 1000 {
-		return 0, extension.Usagef("--%s %d is not between 1 and 1 000", flagLimit, most)
-	}
-	return most, nil
+	most int // --limit
 }
 
 // resolve looks up what arguments name, as the words of the call have it: JOB, a TASK of it, TIME.
 func resolve(ctx context.Context, env *extension.Env, words []string) (*request, error) {
-	most := len(words)
-	if len(env.Args) > most && !strings.Contains(strings.Join(words, " "), "...") {
-		return nil, extension.Usagef("unexpected argument %q", env.Args[most])
+	n, most := len(words), env.Flags.Int(flagLimit)
+	if len(env.Args) > n && !strings.Contains(strings.Join(words, ""), "...") {
+		return nil, extension.Usagef("unexpected argument %q", env.Args[n])
+	}
+	if env.Flags.IsSet(flagLimit) && (most < 1 || most > 1000) {
+		return nil, extension.Usagef("--%s %d is not between 1 and 1 000", flagLimit, most)
 	}
 	s, err := one(ctx, env.Client, env.Flags.String(flagScheduler))
-	r := &request{env, &subject{scheduler: s}}
-	for i, word := range words {
-		if err != nil {
-			break
-		}
-		switch arg := r.arg(i); {
+	r, args := &request{env, &subject{scheduler: s}, most}, append(slices.Clone(env.Args), make([]string, n)...)
+	for i := 0; i < n && err == nil; i++ {
+		switch word := words[i]; {
 		case word == "[JOB]", strings.HasPrefix(word, "JOB"):
-			r.subject, err = s.find(arg, word)
-		case word == "TIME" && arg == "":
+			r.subject, err = s.find(args[i], word)
+		case word == "TIME" && args[i] == "":
 			err = extension.Usagef("at which logical time? %s", timeHelp)
-		case strings.Contains(word, "TIME") && arg != "":
-			err = r.when(ctx, arg)
+		case strings.Contains(word, "TIME"):
+			err = r.when(ctx, args[i])
 		}
 	}
 	return r, err

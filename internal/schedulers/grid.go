@@ -81,24 +81,24 @@ func cellOf(c *schedule.CellAt) Cell {
 	return out
 }
 
-// cells returns tasks of the job at their last times before one, of each at most so many, the newest first.
-func (o *subject) cells(ctx context.Context, tasks []string, before time.Time, most int) (map[string][]Cell, error) {
-	by, names := map[int][]string{}, map[string]string{}
-	for _, task := range tasks {
-		source := o.source(task)
-		n := o.partition(source)
-		by[n], names[source] = append(by[n], source), task
+// cells returns the task, or all of the job, at the last times before one, of each at most so many, the newest first.
+func (o *subject) cells(ctx context.Context, before time.Time, most int) (map[string][]Cell, error) {
+	by := map[int][]string{}
+	for _, task := range o.tasks() {
+		n := o.partition(o.source(task))
+		by[n] = append(by[n], o.source(task))
 	}
 	cells := map[string][]Cell{}
 	for n, sources := range by {
-		for some := range slices.Chunk(sources, max(1, schedule.PerCall/max(most, 1))) {
+		for some := range slices.Chunk(sources, max(1, schedule.PerCall/most)) {
 			found, err := o.View().Look(ctx, n, some, before.UnixMilli(), most)
 			if err != nil {
 				return nil, err
 			}
 			for source, of := range found {
+				s, _ := jobs.ParseSource(source)
 				for i := range of {
-					cells[names[source]] = append(cells[names[source]], cellOf(&of[i]))
+					cells[s.Name] = append(cells[s.Name], cellOf(&of[i]))
 				}
 			}
 		}
@@ -108,7 +108,7 @@ func (o *subject) cells(ctx context.Context, tasks []string, before time.Time, m
 
 // run returns the task at its time.
 func (o *subject) run(ctx context.Context) (*Cell, error) {
-	cells, err := o.cells(ctx, []string{o.part}, o.at.Add(time.Millisecond), 1)
+	cells, err := o.cells(ctx, o.at.Add(time.Millisecond), 1)
 	if err != nil {
 		return nil, err
 	}
@@ -118,9 +118,13 @@ func (o *subject) run(ctx context.Context) (*Cell, error) {
 	return nil, fmt.Errorf("nothing is known of %s/%s at %s", o.job, o.part, show(o.at))
 }
 
-// grid returns the job at its last times before one.
-func (o *subject) grid(ctx context.Context, before time.Time, most int) (*Grid, error) {
-	cells, err := o.cells(ctx, o.tasks(), before, most)
+// grid returns the job at its last times before one, "" for all.
+func (o *subject) grid(ctx context.Context, before string, most int) (*Grid, error) {
+	end, err := parseTime(before, far)
+	if err != nil {
+		return nil, err
+	}
+	cells, err := o.cells(ctx, end, most)
 	if err != nil {
 		return nil, err
 	}
@@ -133,29 +137,16 @@ func (o *subject) grid(ctx context.Context, before time.Time, most int) (*Grid, 
 	slices.SortFunc(g.Times, func(a, b time.Time) int { return b.Compare(a) })
 	g.Times = slices.Compact(g.Times)
 	g.Times = g.Times[:min(len(g.Times), most)]
-	graph, _ := jobs.NewGraph(o.definitions())
+	graph, _ := jobs.NewGraph(map[string]*jobs.Job{o.job: o.def})
 	for _, task := range graph.Tasks(o.job) {
-		row := Row{Task: task.Name, Cells: []Cell{}}
-		for _, c := range cells[task.Name] {
-			if !c.Time.Before(g.Times[len(g.Times)-1]) {
-				row.Cells = append(row.Cells, c)
-			}
-		}
-		g.Tasks = append(g.Tasks, row)
+		of := slices.DeleteFunc(cells[task.Name], func(c Cell) bool { return c.Time.Before(g.Times[len(g.Times)-1]) })
+		g.Tasks = append(g.Tasks, Row{task.Name, append([]Cell{}, of...)})
 	}
 	return g, nil
 }
 
 func runGrid(ctx context.Context, r *request) error {
-	before, err := beforeOf(r.Flags.String("before"))
-	if err != nil {
-		return err
-	}
-	most, err := r.limit()
-	if err != nil {
-		return err
-	}
-	g, err := r.grid(ctx, before, most)
+	g, err := r.grid(ctx, r.Flags.String("before"), r.most)
 	if err != nil {
 		return err
 	}
@@ -185,26 +176,17 @@ func (g *Grid) table(t extension.Table) {
 }
 
 func runRuns(ctx context.Context, r *request) error {
-	most, err := r.limit()
+	before, most, state := far, r.most, r.Flags.String("state")
+	if !r.at.IsZero() {
+		before, most = r.at.Add(time.Millisecond), 1
+	}
+	cells, err := r.cells(ctx, before, most)
 	if err != nil {
 		return err
 	}
-	runs := []Cell{}
-	if r.at.IsZero() {
-		cells, err := r.cells(ctx, []string{r.part}, far, most)
-		if err != nil {
-			return err
-		}
-		runs = append(runs, cells[r.part]...)
-	} else {
-		c, err := r.run(ctx)
-		if err != nil {
-			return err
-		}
-		runs = append(runs, *c)
-	}
-	state := r.Flags.String("state")
-	runs = slices.DeleteFunc(runs, func(c Cell) bool { return state != "" && state != c.State })
+	runs := slices.DeleteFunc(append([]Cell{}, cells[r.part]...), func(c Cell) bool {
+		return state != "" && state != c.State || !r.at.IsZero() && !c.Time.Equal(r.at)
+	})
 	return r.Print(runs, func(t extension.Table) {
 		t.Row("TIME", "STATE", "ATTEMPT", "BEGUN", "TOOK", "ERROR")
 		for _, c := range runs {

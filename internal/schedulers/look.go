@@ -57,7 +57,7 @@ func (s *scheduler) states(ctx context.Context, names ...string) ([]JobState, er
 			return nil, err
 		}
 		o := &subject{scheduler: s, job: name, def: j.Def}
-		cells, err := o.cells(ctx, o.tasks(), far, 1)
+		cells, err := o.cells(ctx, far, 1)
 		if err != nil {
 			return nil, err
 		}
@@ -178,10 +178,6 @@ type NextTime struct {
 }
 
 func runNext(ctx context.Context, r *request) error {
-	most, err := r.limit()
-	if err != nil {
-		return err
-	}
 	names := r.Args
 	if len(names) == 0 {
 		names = r.names()
@@ -197,14 +193,14 @@ func runNext(ctx context.Context, r *request) error {
 	}
 	list := []NextTime{}
 	for _, t := range triggers {
-		for at, n := t.Next, 0; !at.IsZero() && n < most; at, n = t.times.Next(at), n+1 {
+		for at, n := t.Next, 0; !at.IsZero() && n < r.most; at, n = t.times.Next(at), n+1 {
 			list = append(list, NextTime{t.job, t.Trigger, at, t.times.FiresAt(at)})
 		}
 	}
 	slices.SortFunc(list, func(a, b NextTime) int {
 		return cmp.Or(a.At.Compare(b.At), cmp.Compare(a.Job, b.Job), cmp.Compare(a.Trigger, b.Trigger))
 	})
-	list = list[:min(len(list), most)]
+	list = list[:min(len(list), r.most)]
 	return r.Print(list, func(t extension.Table) {
 		t.Row("FIRES", "IN", "JOB", "TRIGGER", "TIME")
 		for _, n := range list {

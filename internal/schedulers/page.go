@@ -21,7 +21,7 @@ const (
 	pagePatience = 5 * time.Second // of an action with workers
 )
 
-// page is the page of the dashboard: jobs, the grid of one, and a run with its log.
+// page is the page of the dashboard: jobs, the grid of one, and a run with its log. Its rows pause jobs by the actions of the core.
 func page() *extension.Page {
 	p := &extension.Page{
 		Title: "Schedule", Module: module,
@@ -30,8 +30,7 @@ func page() *extension.Page {
 		},
 		Actions: map[string]func(context.Context, *store.Client, []byte) (string, error){},
 	}
-	kinds := []string{schedule.OpActivate, schedule.OpClear, schedule.OpCancel, schedule.OpPause, schedule.OpResume}
-	for _, kind := range kinds {
+	for _, kind := range []string{schedule.OpActivate, schedule.OpClear, schedule.OpCancel} {
 		p.Actions[kind] = func(ctx context.Context, c *store.Client, body []byte) (string, error) {
 			return act(ctx, c, kind, body)
 		}
@@ -60,7 +59,7 @@ func named(ctx context.Context, c *store.Client, on, at string) (*subject, error
 		return nil, err
 	}
 	o, err := s.find(rest, "JOB[/TASK]")
-	if err == nil && at != "" {
+	if err == nil {
 		err = o.when(ctx, at)
 	}
 	return o, err
@@ -71,11 +70,7 @@ func readGrid(ctx context.Context, c *store.Client, q url.Values) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	before, err := beforeOf(q.Get("before"))
-	if err != nil {
-		return nil, err
-	}
-	return o.grid(ctx, before, pageTimes)
+	return o.grid(ctx, q.Get("before"), pageTimes)
 }
 
 // A runPage is a run with its log.
@@ -100,19 +95,16 @@ func readRun(ctx context.Context, c *store.Client, q url.Values) (any, error) {
 // act asks for an operation: the field on is SCHEDULER/JOB or SCHEDULER/JOB/TASK.
 func act(ctx context.Context, c *store.Client, kind string, body []byte) (string, error) {
 	var do struct{ On, Time, Why string }
-	if err := json.Unmarshal(body, &do); err != nil {
-		return "", extension.Usagef("this needs SCHEDULER/JOB")
+	if err := json.Unmarshal(body, &do); err != nil || do.Time == "" {
+		return "", extension.Usagef("this needs SCHEDULER/JOB, and a logical time")
 	}
 	o, err := named(ctx, c, do.On, do.Time)
 	if err != nil {
 		return "", err
 	}
-	if holds := kind == schedule.OpPause || kind == schedule.OpResume; !holds && o.at.IsZero() {
-		return "", extension.Usagef("at which logical time? %s", timeHelp)
-	}
 	ctx, cancel := context.WithTimeout(ctx, pagePatience)
 	defer cancel()
 	op := o.op(kind)
 	op.By, op.Why = "dashboard", do.Why
-	return o.do(ctx, op)
+	return o.do(ctx, op, true)
 }

@@ -18,8 +18,8 @@ function Jobs({ jobs, actions, again }) {
     ${jobs.map((j) => {
       const on = `${j.scheduler}/${j.job}`, next = j.triggers.filter((t) => t.at).map((t) => t.next).sort()[0], last = j.triggers.map((t) => t.last || "").sort().pop();
       const what = j.pause
-        ? { title: `Resume ${on}?`, text: "Missed times are caught up as their trigger says.", button: "Resume", action: "schedule/resume", body: { on }, then: again }
-        : { title: `Pause ${on}?`, text: "Nothing of it starts; what runs goes on.", button: "Pause", action: "schedule/pause", body: { on }, then: again };
+        ? { title: `Resume ${on}?`, text: "Missed times are caught up as their trigger says.", button: "Resume", action: "resume", body: { scope: `processor:${on}` }, then: again }
+        : { title: `Pause ${on}?`, text: "Nothing of it starts; what runs goes on.", button: "Pause", action: "pause", lasting: true, body: { scope: `processor:${on}` }, then: again };
       return html`<tr key=${on} data-job=${on}><th scope="row"><a href=${link(j.scheduler, j.job)}>${on}</a></th><td data-label="tasks">${j.tasks}</td>
         <td data-label="last">${when(last)}</td><td data-label="next">${when(next)}</td>
         <td data-label="last runs">${Object.entries(j.last).map(([state, n]) => `${n} ${state}`).join(", ") || dash}</td>

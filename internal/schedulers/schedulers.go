@@ -93,32 +93,30 @@ func one(ctx context.Context, c *store.Client, name string) (*scheduler, error) 
 	if err != nil {
 		return nil, err
 	}
-	var names []string
+	by := map[string]*scheduler{}
 	for _, s := range all {
-		if s.name == name || name == "" && len(all) == 1 {
-			return s, nil
-		}
-		names = append(names, s.name)
+		by[s.name] = s
 	}
-	if name == "" && len(all) > 1 {
-		return nil, extension.Usagef("which scheduler? say --%s %s", flagScheduler, strings.Join(names, "|"))
-	}
-	return nil, fmt.Errorf("no scheduler %q; there are %s", name, listed(names))
+	name, err = choose("the app", "scheduler", "--"+flagScheduler+" NAME", name, slices.Sorted(maps.Keys(by)))
+	return by[name], err
 }
 
-func listed(names []string) string { return cmp.Or(strings.Join(names, ", "), "none") }
+// choose returns the name of one of those that an owner has, or for "" the only one. The error tells how to say which one.
+func choose(owner, noun, say, name string, names []string) (string, error) {
+	there := cmp.Or(strings.Join(names, ", "), "none")
+	switch {
+	case slices.Contains(names, name):
+		return name, nil
+	case name == "" && len(names) == 1:
+		return names[0], nil
+	case name == "":
+		return "", extension.Usagef("which %s? say %s: %s has %s", noun, say, owner, there)
+	}
+	return "", fmt.Errorf("%s has no %s %q; it has %s", owner, noun, name, there)
+}
 
 // names returns the names of the jobs.
 func (s *scheduler) names() []string { return slices.Sorted(maps.Keys(s.jobs)) }
-
-// definitions returns what the jobs say.
-func (s *scheduler) definitions() map[string]*jobs.Job {
-	defs := map[string]*jobs.Job{}
-	for name, j := range s.jobs {
-		defs[name] = j.Def
-	}
-	return defs
-}
 
 // partition returns the partition of a source.
 func (s *scheduler) partition(source string) int {
@@ -135,35 +133,30 @@ type subject struct {
 	at   time.Time
 }
 
-// find returns what JOB, JOB/TASK or JOB/TRIGGER names, as a word of a call has it: the TASK in brackets may be missing, and
-// so may the JOB if there is one alone.
-func (s *scheduler) find(on, word string) (*subject, error) {
-	o := &subject{scheduler: s, job: on}
+// find returns what JOB, JOB/TASK or JOB/TRIGGER names, as a word of a call has it. The JOB may be missing if there is one alone,
+// the TASK if it is in brackets.
+func (s *scheduler) find(on, word string) (o *subject, err error) {
+	job, part := on, ""
 	if strings.Contains(word, "/") {
-		o.job, o.part, _ = strings.Cut(on, "/")
+		job, part, _ = strings.Cut(on, "/")
 	}
-	names := s.names()
-	if o.job == "" && len(names) == 1 {
-		o.job = names[0]
+	o = &subject{scheduler: s}
+	if o.job, err = choose("scheduler "+s.name, "job", word, job, s.names()); err != nil {
+		return nil, err
 	}
-	j := s.jobs[o.job]
-	switch {
-	case j == nil && o.job == "":
-		return nil, extension.Usagef("which job? there are %s", listed(names))
-	case j == nil:
-		return nil, fmt.Errorf("scheduler %s has no job %q; it has %s", s.name, o.job, listed(names))
-	case o.part == "" && word == "JOB/TASK":
-		return nil, extension.Usagef("which task? say JOB/TASK")
+	o.def = s.jobs[o.job].Def
+	if word == "JOB/TASK" || part != "" && strings.Contains(word, "TASK") {
+		part, err = choose("job "+o.job, "task", word, part, o.tasks())
 	}
-	o.def = j.Def
-	if tasks := o.tasks(); o.part != "" && strings.Contains(word, "TASK") && !slices.Contains(tasks, o.part) {
-		return nil, fmt.Errorf("job %s has no task %q; it has %s", o.job, o.part, strings.Join(tasks, ", "))
-	}
-	return o, nil
+	o.part = part
+	return o, err
 }
 
-// tasks returns the names of the tasks of the job.
+// tasks returns the name of the task, or those of all that the job has.
 func (o *subject) tasks() (names []string) {
+	if o.part != "" {
+		return []string{o.part}
+	}
 	for i := range o.def.Tasks {
 		names = append(names, o.def.Tasks[i].Name)
 	}
@@ -173,14 +166,11 @@ func (o *subject) tasks() (names []string) {
 // source returns a task of the job as Redis has it.
 func (o *subject) source(task string) string { return jobs.Source{Job: o.job, Name: task}.String() }
 
-// op returns an operation on the subject.
+// op returns an operation on tasks at the time.
 func (o *subject) op(kind string) *schedule.Op {
-	op := &schedule.Op{Kind: kind, Job: o.job}
+	op := &schedule.Op{Kind: kind, Job: o.job, Time: o.at.UnixMilli()}
 	if o.part != "" {
 		op.Tasks = []string{o.part}
-	}
-	if !o.at.IsZero() {
-		op.Time = o.at.UnixMilli()
 	}
 	return op
 }

@@ -17,11 +17,11 @@ func targets(ctx context.Context, c *store.Client, owner string) (out []extensio
 		for _, name := range s.names() {
 			target.Part = name
 			target.Pause = func(ctx context.Context, p extension.Pause) (string, error) {
-				return s.do(ctx, &schedule.Op{Kind: schedule.OpPause, Job: name, By: p.Who, Why: p.Why, For: p.For})
+				return s.do(ctx, &schedule.Op{Kind: schedule.OpPause, Job: name, By: p.Who, Why: p.Why, For: p.For}, true)
 			}
 			target.Running = func(ctx context.Context) (int, error) { return s.View().Running(ctx, s.partitions, name) }
 			target.Resume = func(ctx context.Context, who string) (string, error) {
-				return s.do(ctx, &schedule.Op{Kind: schedule.OpResume, Job: name, By: who})
+				return s.do(ctx, &schedule.Op{Kind: schedule.OpResume, Job: name, By: who}, true)
 			}
 			out = append(out, target)
 		}

@@ -2,6 +2,7 @@ package schedulers
 
 import (
 	"context"
+	"strings"
 	"time"
 
 	"github.com/runnel-go/runnel/internal/extension"
@@ -11,8 +12,11 @@ import (
 // timeHelp is how people write a logical time.
 const timeHelp = "RFC 3339, a date, last, or a duration back such as -36h"
 
-// parseTime reads a time; durations count from now.
-func parseTime(text string) (time.Time, error) {
+// parseTime reads a time, of which a duration counts from now; what is missing is as given.
+func parseTime(text string, missing time.Time) (time.Time, error) {
+	if text == "" {
+		return missing, nil
+	}
 	if t, err := jobs.ParseTime(text); err == nil {
 		return t, nil
 	}
@@ -25,51 +29,30 @@ func parseTime(text string) (time.Time, error) {
 // far is behind every logical time.
 var far = time.Date(9999, 1, 1, 0, 0, 0, 0, time.UTC)
 
-// beforeOf reads the time that something is before, far for none.
-func beforeOf(text string) (time.Time, error) {
-	if text == "" {
-		return far, nil
-	}
-	return parseTime(text)
-}
-
 // when reads the logical time of a subject; "last" is the newest that there is.
 func (o *subject) when(ctx context.Context, text string) (err error) {
 	if text != "last" {
-		o.at, err = parseTime(text)
+		o.at, err = parseTime(text, o.at)
 		return err
 	}
-	tasks := []string{o.part}
-	if o.part == "" {
-		tasks = o.tasks()
-	}
-	cells, err := o.cells(ctx, tasks, far, 1)
-	if err != nil {
-		return err
-	}
+	cells, err := o.cells(ctx, far, 1)
 	for _, of := range cells {
-		if len(of) > 0 && of[0].Time.After(o.at) {
+		if of[0].Time.After(o.at) {
 			o.at = of[0].Time
 		}
 	}
-	if o.at.IsZero() {
-		return extension.Usagef("nothing of it has run yet, so it has no last time")
+	if err == nil && o.at.IsZero() {
+		err = extension.Usagef("nothing of it has run yet, so it has no last time")
 	}
-	return nil
+	return err
 }
 
-// show returns a logical time as people read it, short if it is a whole day.
+// show returns a logical time as people read it and write it, a whole day as a date.
 func show(t time.Time) string {
-	t = t.UTC()
-	switch {
-	case t.IsZero():
+	if t.IsZero() {
 		return "-"
-	case t.Equal(t.Truncate(24 * time.Hour)):
-		return t.Format(time.DateOnly)
-	case t.Equal(t.Truncate(time.Minute)):
-		return t.Format("2006-01-02T15:04Z")
 	}
-	return t.Format("2006-01-02T15:04:05.999Z")
+	return strings.TrimSuffix(t.UTC().Format(time.RFC3339Nano), "T00:00:00Z")
 }
 
 // timeAt returns a time that is stored in ms, the zero time for 0.
