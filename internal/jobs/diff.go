@@ -1,53 +1,47 @@
 package jobs
 
 import (
-	"encoding/json"
 	"fmt"
+	"maps"
 	"reflect"
+	"slices"
 )
 
-// Diff returns what is different in a job that takes the place of another one, in words.
+// Diff returns what is different in a job that takes the place of another one, nil for none, in words.
 func Diff(old, now *Job) (changes []string) {
-	add := func(format string, args ...any) { changes = append(changes, fmt.Sprintf(format, args...)) }
-	if old.Description != now.Description {
-		add("another description")
+	if old == nil {
+		return []string{"new"}
 	}
-	diffParts(add, triggerKind, old.Triggers, now.Triggers, func(t Trigger) string { return t.Name })
-	diffParts(add, taskKind, old.Tasks, now.Tasks, func(t Task) string { return t.Name })
-	return changes
-}
-
-// diffParts says which triggers or tasks are new, gone, or have other fields.
-func diffParts[P any](add func(string, ...any), kind string, old, now []P, name func(P) string) {
-	before := map[string]P{}
-	for _, p := range old {
-		before[name(p)] = p
-	}
-	for _, p := range now {
-		was, there := before[name(p)]
-		delete(before, name(p))
-		if !there {
-			add("%s %s is new", kind, name(p))
-			continue
-		}
-		a, b := reflect.ValueOf(was), reflect.ValueOf(p)
-		for i := range a.NumField() {
-			if x, y := a.Field(i).Interface(), b.Field(i).Interface(); !reflect.DeepEqual(x, y) {
-				add("%s %s: %s was %s, is %s", kind, name(p), a.Type().Field(i).Name, textOf(x), textOf(y))
+	was, is := partsOf(old), partsOf(now)
+	all := maps.Clone(was)
+	maps.Copy(all, is)
+	for _, place := range slices.Sorted(maps.Keys(all)) {
+		a, before := was[place]
+		b, there := is[place]
+		switch {
+		case !before:
+			changes = append(changes, place+" is new")
+		case !there:
+			changes = append(changes, place+" is gone")
+		default:
+			for i := range a.NumField() {
+				if x, y := a.Field(i).Interface(), b.Field(i).Interface(); !reflect.DeepEqual(x, y) {
+					changes = append(changes, fmt.Sprintf("%s: %s was %+v, is %+v", place, a.Type().Field(i).Name, x, y))
+				}
 			}
 		}
 	}
-	for _, p := range old {
-		if _, gone := before[name(p)]; gone {
-			add("%s %s is gone", kind, name(p))
-		}
-	}
+	return changes
 }
 
-func textOf(value any) string {
-	text, err := json.Marshal(value)
-	if err != nil {
-		return err.Error()
+// partsOf returns what a job consists of, by place.
+func partsOf(j *Job) map[string]reflect.Value {
+	parts := map[string]reflect.Value{"job": reflect.ValueOf(Job{Description: j.Description})}
+	for _, t := range j.Triggers {
+		parts[triggerKind+" "+t.Name] = reflect.ValueOf(t)
 	}
-	return string(text)
+	for _, t := range j.Tasks {
+		parts[taskKind+" "+t.Name] = reflect.ValueOf(t)
+	}
+	return parts
 }

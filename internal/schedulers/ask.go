@@ -16,6 +16,7 @@ import (
 	"github.com/runnel-go/runnel/internal/jobs"
 	"github.com/runnel-go/runnel/internal/rules"
 	"github.com/runnel-go/runnel/internal/schedule"
+	"github.com/runnel-go/runnel/internal/store"
 	"github.com/runnel-go/runnel/internal/words"
 )
 
@@ -44,7 +45,7 @@ const opPoll = 50 * time.Millisecond
 
 // do asks for an operation, waits until a worker has done it, and returns what that did.
 func (s *scheduler) do(ctx context.Context, op *schedule.Op, wait bool) (did string, err error) {
-	op.ID, op.At, op.Outcome = cmp.Or(op.ID, rand.Text()), time.Now().UnixMilli(), "stored"
+	op.ID, op.At = cmp.Or(op.ID, rand.Text()), time.Now().UnixMilli()
 	if op.Number, err = s.Ledger().Submit(ctx, op); err == nil && wait {
 		op.Outcome, err = s.Ledger().WaitOp(ctx, op.Number, opPoll)
 	}
@@ -54,29 +55,28 @@ func (s *scheduler) do(ctx context.Context, op *schedule.Op, wait bool) (did str
 	case err != nil:
 		return "", err
 	}
-	return fmt.Sprintf("job %s: %s (operation %d)", op.Job, op.Outcome, op.Number), nil
+	return fmt.Sprintf("job %s: %s (operation %d)", op.Job, cmp.Or(op.Outcome, "stored"), op.Number), nil
 }
 
 // ask does operations, or with --no-wait has them stored.
 func (r *request) ask(ctx context.Context, ops ...*schedule.Op) error {
 	var all []OpState
-	var lines []string
 	for i, op := range ops {
 		if op.ID = r.Flags.String(flagID); op.ID != "" && len(ops) > 1 {
 			op.ID = fmt.Sprintf("%s %d", op.ID, i)
 		}
 		op.By, op.Why = rules.Whoami(), r.Flags.String("why")
-		did, err := r.Audited(ctx, "schedule "+op.Kind, r.name+"/"+op.Job, func(ctx context.Context) (string, error) {
+		_, err := r.Audited(ctx, "schedule "+op.Kind, r.name+"/"+op.Job, func(ctx context.Context) (string, error) {
 			return r.do(ctx, op, !r.Flags.Bool(flagNoWait))
 		})
 		if err != nil {
 			return fmt.Errorf("%s of job %s: %w", op.Kind, op.Job, err)
 		}
-		all, lines = append(all, opState(op)), append(lines, did)
+		all = append(all, opState(op))
 	}
 	return r.Print(all, func(t extension.Table) {
-		for _, line := range lines {
-			t.Linef("%s", line)
+		for _, op := range all {
+			t.Linef("job %s: %s (operation %d)", op.Job, cmp.Or(op.Outcome, "stored"), op.Operation)
 		}
 	})
 }
@@ -103,7 +103,7 @@ func runApply(ctx context.Context, r *request) error {
 				return err
 			}
 			ops = append(ops, &schedule.Op{Kind: schedule.OpApply, Job: def.Name, Def: text})
-			changes = append(changes, changeOf(r.jobs[def.Name], def))
+			changes = append(changes, Change{def.Name, jobs.Diff(all[def.Name], def)})
 			all[def.Name] = def
 		}
 	}
@@ -130,13 +130,6 @@ func runApply(ctx context.Context, r *request) error {
 type Change struct {
 	Job  string   `json:"job"`
 	What []string `json:"changes"`
-}
-
-func changeOf(stored *schedule.Job, def *jobs.Job) Change {
-	if stored == nil {
-		return Change{def.Name, []string{"new"}}
-	}
-	return Change{def.Name, jobs.Diff(stored.Def, def)}
 }
 
 func runRemove(ctx context.Context, r *request) error {
@@ -209,4 +202,25 @@ func runOps(ctx context.Context, r *request) error {
 			t.Row(op.Operation, show(op.At), words.Dash(op.By), op.Kind, op.Job, outcome)
 		}
 	})
+}
+
+// targets are the jobs of schedulers.
+func targets(ctx context.Context, c *store.Client, owner string) (out []extension.Target, err error) {
+	all, err := load(ctx, c, owner)
+	for _, s := range all {
+		target := extension.Target{Owner: s.name, Part: schedule.GateRuns, Processor: schedule.Processor, Noun: "run"}
+		out = append(out, target)
+		for _, name := range s.names() {
+			target.Part = name
+			target.Pause = func(ctx context.Context, p extension.Pause) (string, error) {
+				return s.do(ctx, &schedule.Op{Kind: schedule.OpPause, Job: name, By: p.Who, Why: p.Why, For: p.For}, true)
+			}
+			target.Running = func(ctx context.Context) (int, error) { return s.View().Running(ctx, s.partitions, name) }
+			target.Resume = func(ctx context.Context, who string) (string, error) {
+				return s.do(ctx, &schedule.Op{Kind: schedule.OpResume, Job: name, By: who}, true)
+			}
+			out = append(out, target)
+		}
+	}
+	return out, err
 }

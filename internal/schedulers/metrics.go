@@ -29,20 +29,16 @@ type Counted struct {
 var (
 	ends = &extension.Metric{
 		Name: "attempts_total", Kind: extension.Counter, Labels: []string{"job", "result", "scheduler", "task"},
-		Help: "Attempts that this worker has ended, by result: success, skipped, failed, timeout, interrupted or refused.",
-	}
+		Help: "Attempts that this worker has ended, by result: success, skipped, failed, timeout, interrupted or refused."}
 	spent = &extension.Metric{
 		Name: "attempt_seconds", Kind: extension.Histogram, Labels: []string{"job", "scheduler", "task"},
-		Help: "How long an attempt took.",
-	}
+		Help: "How long an attempt took."}
 	runs = &extension.Metric{
 		Name: "stored_runs", Kind: extension.Gauge, Labels: []string{"scheduler", "state"}, OfApp: true,
-		Help: "Runs that wait or run, by state: queued, retry, running or held.",
-	}
+		Help: "Runs that wait or run, by state: queued, retry, running or held."}
 	late = &extension.Metric{
 		Name: "trigger_late_seconds", Kind: extension.Gauge, Labels: []string{"job", "scheduler", "trigger"}, OfApp: true,
-		Help: "Time since a trigger was to go on; 0 before that.",
-	}
+		Help: "Time since a trigger was to go on; 0 before that."}
 	metrics = []*extension.Metric{ends, spent, runs, late}
 )
 

@@ -5,9 +5,8 @@
 //	commands.go    the commands, their arguments and flags
 //	look.go        ls, show, next
 //	grid.go        grid, runs: tasks at their times
-//	ask.go         apply, rm, activate, clear, cancel, backfill, ops
+//	ask.go         apply, rm, activate, clear, cancel, backfill, ops; pause and resume
 //	work.go        worker, logs
-//	targets.go     pause and resume of jobs
 //	metrics.go     metrics, status, and what check finds
 //	page.go        the page of the dashboard, with page.js
 //	times.go       times as people write them

@@ -161,6 +161,8 @@ func (o *office) files() {
 	o.run(1, "other/task/a wait for tasks of job report", "schedule", "rm", "report", "--yes")
 	o.run(1, `no job "other/a"`, "schedule", "rm", "other/a", "--yes")
 	o.run(0, "stored (operation", "schedule", "rm", "other", "--yes", "--no-wait", "--id", "gone")
-	o.run(0, "removed (operation", "schedule", "rm", "other", "--yes", "--id", "gone")
+	redistest.Eventually(o.t, "the other job is removed", func() bool {
+		return strings.Contains(o.run(0, "", "schedule", "ops", "gone"), "removed")
+	})
 	o.run(1, `no job "other"`, "schedule", "show", "other")
 }
