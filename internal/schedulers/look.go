@@ -91,7 +91,7 @@ func (s *scheduler) triggers(ctx context.Context, names ...string) ([]TriggerSta
 }
 
 func triggerState(job, name string, times *jobs.Times, stored schedule.TriggerState) TriggerState {
-	out := TriggerState{Trigger: name, At: stored.At, Omitted: stored.Omitted, job: job, times: times}
+	out := TriggerState{Trigger: name, Omitted: stored.Omitted, job: job, times: times}
 	if !stored.There {
 		return out
 	}
@@ -99,8 +99,8 @@ func triggerState(job, name string, times *jobs.Times, stored schedule.TriggerSt
 	if times.Next(position.Add(-time.Millisecond)).Equal(position) {
 		out.Last = position
 	}
-	if out.Next = times.Next(position); out.Next.IsZero() {
-		out.At = time.Time{}
+	if out.Next = times.Next(position); !out.Next.IsZero() {
+		out.At = stored.At
 	}
 	return out
 }

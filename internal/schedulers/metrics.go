@@ -3,12 +3,10 @@ package schedulers
 import (
 	"context"
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/runnel-go/runnel/internal/extension"
 	"github.com/runnel-go/runnel/internal/inspect"
-	"github.com/runnel-go/runnel/internal/schedule"
 	"github.com/runnel-go/runnel/internal/store"
 	"github.com/runnel-go/runnel/internal/words"
 	"github.com/runnel-go/runnel/internal/worker"
@@ -62,32 +60,28 @@ func gatherer(p Process) func(context.Context, *store.Client, bool, func(extensi
 	}
 }
 
+// gatherStored adds how many runs there are, and by how much each trigger is late that has a time to come.
 func gatherStored(ctx context.Context, c *store.Client, add func(extension.Sample)) error {
-	return each(ctx, c, func(s *scheduler, load schedule.Load, due []TriggerState) {
-		counts := map[string]int64{"queued": load.Ready, "retry": load.Later, "running": load.Running, "held": load.Held}
-		for state, n := range counts {
-			add(extension.Sample{Metric: runs, Labels: []string{s.name, state}, Value: float64(n)})
-		}
-		for _, t := range due {
-			by := max(0, time.Since(t.At).Seconds())
-			add(extension.Sample{Metric: late, Labels: []string{t.job, s.name, t.Trigger}, Value: by})
-		}
-	})
-}
-
-// each calls do for each scheduler, with its triggers that have a time to come.
-func each(ctx context.Context, c *store.Client, do func(*scheduler, schedule.Load, []TriggerState)) error {
 	all, err := load(ctx, c, "")
 	for _, s := range all {
 		load, err := s.View().Loads(ctx, s.partitions)
 		if err != nil {
 			return err
 		}
+		counts := map[string]int64{"queued": load.Ready, "retry": load.Later, "running": load.Running, "held": load.Held}
+		for state, n := range counts {
+			add(extension.Sample{Metric: runs, Labels: []string{s.name, state}, Value: float64(n)})
+		}
 		triggers, err := s.triggers(ctx, s.names()...)
 		if err != nil {
 			return err
 		}
-		do(s, load, slices.DeleteFunc(triggers, func(t TriggerState) bool { return t.At.IsZero() }))
+		for _, t := range triggers {
+			if !t.At.IsZero() {
+				by := max(0, time.Since(t.At).Seconds())
+				add(extension.Sample{Metric: late, Labels: []string{t.job, s.name, t.Trigger}, Value: by})
+			}
+		}
 	}
 	return err
 }
@@ -98,31 +92,34 @@ func findings(ctx context.Context, c *store.Client, limits inspect.Limits) (foun
 		return nil, nil
 	}
 	const text = "%s/%s: trigger %s was to go on %s ago, above %s: does a worker run, or does a rule hold it? see schedule show %s"
-	err = each(ctx, c, func(s *scheduler, _ schedule.Load, due []TriggerState) {
-		for _, t := range due {
-			if by := time.Since(t.At); by > *limits.Age {
-				found = append(found, inspect.Finding{
-					Stream: s.name, What: "late triggers", Value: by.Milliseconds(), Limit: limits.Age.Milliseconds(),
-					Text: fmt.Sprintf(text, s.name, t.job, t.Trigger, words.Short(by), words.Short(*limits.Age), t.job),
-				})
-			}
+	err = gatherStored(ctx, c, func(one extension.Sample) {
+		by := time.Duration(one.Value * float64(time.Second))
+		if one.Metric != late || by <= *limits.Age {
+			return
 		}
+		job, scheduler, trigger := one.Labels[0], one.Labels[1], one.Labels[2]
+		found = append(found, inspect.Finding{
+			Stream: scheduler, What: "late triggers", Value: by.Milliseconds(), Limit: limits.Age.Milliseconds(),
+			Text: fmt.Sprintf(text, scheduler, job, trigger, words.Short(by), words.Short(*limits.Age), job),
+		})
 	})
 	return found, err
 }
 
 // status is one line about all schedulers.
 func status(ctx context.Context, c *store.Client) (lines []string, err error) {
-	var queued, held, later, running int64
-	jobs, triggers := map[string]bool{}, 0
-	err = each(ctx, c, func(s *scheduler, load schedule.Load, due []TriggerState) {
-		queued, held, later, running = queued+load.Ready, held+load.Held, later+load.Later, running+load.Running
-		triggers += len(due)
-		for _, t := range due {
-			jobs[s.name+"/"+t.job] = true
+	counts, jobs, triggers := map[string]int64{}, map[string]bool{}, 0
+	err = gatherStored(ctx, c, func(one extension.Sample) {
+		switch one.Metric {
+		case runs:
+			counts[one.Labels[1]] += int64(one.Value)
+		case late:
+			triggers++
+			jobs[one.Labels[1]+"/"+one.Labels[0]] = true
 		}
 	})
 	line := fmt.Sprintf("%s of %s to come; %s queued, %d held, %d wait for another attempt, %d running",
-		words.Plural(triggers, "trigger"), words.Plural(len(jobs), "job"), words.Plural(queued, "run"), held, later, running)
+		words.Plural(triggers, "trigger"), words.Plural(len(jobs), "job"), words.Plural(counts["queued"], "run"),
+		counts["held"], counts["retry"], counts["running"])
 	return []string{line}, err
 }

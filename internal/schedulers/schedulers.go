@@ -36,8 +36,11 @@ func New(p Process) *extension.Extension {
 	return &extension.Extension{
 		Name: "schedule", Usage: "look after jobs and their runs",
 		Present: func(ctx context.Context, c *store.Client) (bool, error) {
-			all, err := declared(ctx, c, "")
-			return len(all) > 0, err
+			all, err := load(ctx, c, "")
+			if len(all) > 0 { // also one whose jobs are not readable: its commands say so
+				return true, nil
+			}
+			return false, err
 		},
 		Absent:   ": start a worker that has it, such as `schedule worker`",
 		Commands: commands(), Targets: targets, Findings: findings, Status: status, Metrics: metrics, Gather: gatherer(p),
@@ -54,8 +57,8 @@ type scheduler struct {
 	jobs       map[string]*schedule.Job // that are stored
 }
 
-// declared returns the schedulers of an app, or one of them, without their jobs.
-func declared(ctx context.Context, c *store.Client, name string) (all []*scheduler, err error) {
+// load returns the schedulers of an app, or one of them. With an error the last one lacks its jobs.
+func load(ctx context.Context, c *store.Client, name string) (all []*scheduler, err error) {
 	names := []string{name}
 	if name == "" {
 		if names, err = c.Streams(ctx); err != nil {
@@ -64,26 +67,16 @@ func declared(ctx context.Context, c *store.Client, name string) (all []*schedul
 	}
 	for _, name := range names {
 		meta, there, err := c.LoadMeta(ctx, name)
-		if err != nil {
-			return nil, err
+		if err == nil && there && meta.Kind == schedule.Kind {
+			s := &scheduler{schedule.New(c, name), name, meta.Partitions, records.NewDecoder(name, meta, nil), nil}
+			s.jobs, err = s.Ledger().Jobs(ctx)
+			all = append(all, s)
 		}
-		if there && meta.Kind == schedule.Kind {
-			decoder := records.NewDecoder(name, meta, nil)
-			all = append(all, &scheduler{schedule.New(c, name), name, meta.Partitions, decoder, nil})
+		if err != nil {
+			return all, err
 		}
 	}
 	return all, nil
-}
-
-// load is declared, with their jobs.
-func load(ctx context.Context, c *store.Client, name string) ([]*scheduler, error) {
-	all, err := declared(ctx, c, name)
-	for _, s := range all {
-		if s.jobs, err = s.Ledger().Jobs(ctx); err != nil {
-			return nil, err
-		}
-	}
-	return all, err
 }
 
 // one returns the scheduler of that name, or for "" the only one.
