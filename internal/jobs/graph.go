@@ -110,26 +110,25 @@ func (g *Graph) sort() []Fault {
 			waits[t.Task]++
 		}
 	}
-	free := slices.Clone(g.order)
-	free = slices.DeleteFunc(free, func(s Source) bool { return waits[s] > 0 })
-	for i := 0; i < len(free); i++ {
-		for _, t := range g.nodes[free[i]].targets {
-			if waits[t.Task]--; waits[t.Task] == 0 {
-				free = append(free, t.Task)
+	written, waiting := g.order, func(s Source) bool { return waits[s] > 0 }
+	g.order = slices.DeleteFunc(slices.Clone(written), waiting)
+	for i := 0; i < len(g.order); i++ {
+		for _, t := range g.nodes[g.order[i]].targets {
+			if waits[t.Task]--; !waiting(t.Task) {
+				g.order = append(g.order, t.Task)
 			}
 		}
 	}
-	at := slices.IndexFunc(g.order, func(s Source) bool { return waits[s] > 0 })
+	at := slices.IndexFunc(written, waiting)
 	if at < 0 {
-		g.order = free
 		return nil
 	}
 	// Each that is left waits for another one that is left.
 	needed := func(s Source) Source {
 		needs := g.nodes[s].needs
-		return needs[slices.IndexFunc(needs, func(r Ref) bool { return waits[r.Source] > 0 })].Source
+		return needs[slices.IndexFunc(needs, func(r Ref) bool { return waiting(r.Source) })].Source
 	}
-	s := g.order[at]
+	s := written[at]
 	for seen := map[Source]bool{}; !seen[s]; s = needed(s) {
 		seen[s] = true
 	}
@@ -139,7 +138,6 @@ func (g *Graph) sort() []Fault {
 	}
 	way = append(way, s.String())
 	slices.Reverse(way)
-	g.order = free
 	return []Fault{{Place: s.String(), Reason: "it waits for itself: " + strings.Join(way, " → ")}}
 }
 
