@@ -1,6 +1,7 @@
 package schedulers
 
 import (
+	"cmp"
 	"context"
 	"slices"
 	"strings"
@@ -120,4 +121,32 @@ func commands() []extension.Command {
 			extension.Flag{Name: "to", Usage: "before this `TIME` (default now)", Default: ""},
 			extension.Flag{Name: "latest", Usage: "the newest first", Default: false}),
 	}
+}
+
+// defaultName is the name of a scheduler without code.
+const defaultName = "schedule"
+
+func workCommand() extension.Command {
+	return extension.Command{
+		Call: "worker", Usage: "run the jobs of an app that has no code: their tasks are commands", Work: work,
+		Flags: []extension.Flag{
+			{Name: flagScheduler, Usage: "`NAME` of the scheduler", Default: defaultName},
+			{Name: "allow-exec", Usage: "run commands: who may store jobs can run any command as this user", Default: false},
+			{Name: "concurrency", Usage: "at most `N` runs at once", Default: 8},
+		},
+		Examples: []string{"PROG schedule worker --allow-exec"},
+	}
+}
+
+// work adds a scheduler to an app without code.
+func work(app any, flags extension.Flags) (says string, err error) {
+	n, exec := flags.Int("concurrency"), flags.Bool("allow-exec")
+	if n < 1 {
+		return "", extension.Usagef("--concurrency %d is not positive", n)
+	}
+	says = "tasks that are commands are left to other workers: this one has no --allow-exec"
+	if exec {
+		says = "commands run as this user"
+	}
+	return says, Declare(app, cmp.Or(flags.String(flagScheduler), defaultName), n, exec)
 }

@@ -208,3 +208,45 @@ func runRuns(ctx context.Context, r *request) error {
 		}
 	})
 }
+
+// logsPoll is how often --follow looks for lines.
+const logsPoll = 200 * time.Millisecond
+
+// lines returns what the task has written at its time, behind a line or "".
+func (o *subject) lines(ctx context.Context, behind string) ([]schedule.Line, error) {
+	p := schedule.Place{Task: o.source(o.part), Time: o.at.UnixMilli()}
+	return o.View().Lines(ctx, o.partition(p.Task), p, behind)
+}
+
+func runLogs(ctx context.Context, r *request) error {
+	follow, attempt, behind := r.Flags.Bool("follow"), r.Flags.String("attempt"), ""
+	for {
+		c, err := r.run(ctx) // before its lines: if it is over, they are all there
+		if err != nil {
+			return err
+		}
+		lines, err := r.lines(ctx, behind)
+		if err != nil {
+			return err
+		}
+		if len(lines) > 0 {
+			behind = lines[len(lines)-1].ID
+		}
+		lines = slices.DeleteFunc(lines, func(l schedule.Line) bool { return attempt != "" && attempt != l.Attempt })
+		if len(lines) > 0 || !follow {
+			err = r.Print(lines, func(t extension.Table) {
+				for _, l := range lines {
+					t.Linef("%s %s %s: %s", l.At.Format("15:04:05.000"), l.Attempt, l.From, l.Text)
+				}
+			})
+		}
+		if err != nil || !follow || c.over() {
+			return err
+		}
+		select {
+		case <-time.After(logsPoll):
+		case <-ctx.Done():
+			return nil
+		}
+	}
+}

@@ -2,11 +2,10 @@
 // Redis alone, so that it works without the code of their app. By file:
 //
 //	schedulers.go  the extension; which schedulers an app has, and what of them is named
-//	commands.go    the commands, their arguments and flags
+//	commands.go    the commands, their arguments and flags; worker
 //	look.go        ls, show, next
-//	grid.go        grid, runs: tasks at their times
+//	grid.go        grid, runs, logs: tasks at their times
 //	ask.go         apply, rm, activate, clear, cancel, backfill, ops; pause and resume
-//	work.go        worker, logs
 //	metrics.go     metrics, status, and what check finds
 //	page.go        the page of the dashboard, with page.js
 //	times.go       times as people write them
