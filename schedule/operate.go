@@ -126,8 +126,8 @@ func (x *operation) dependents() (tasks []string) {
 	graph, _ := jobs.NewGraph(defsOf(x.all))
 	for _, t := range x.all[x.Job].Def.Tasks {
 		for _, to := range graph.Targets(jobs.Source{Job: x.Job, Name: t.Name}) {
-			if to.Task.Job != x.Job {
-				tasks = append(tasks, to.Task.String())
+			if to.Job != x.Job {
+				tasks = append(tasks, to.String())
 			}
 		}
 	}

@@ -15,25 +15,10 @@ type Graph struct {
 }
 
 type node struct {
-	handles bool  // failures
-	needs   []Ref // After, or OnFailure
-	targets []Target
+	handles bool     // failures
+	needs   []Ref    // After, or OnFailure
+	targets []Source // tasks that wait for it
 }
-
-// A Target is a task that a source's end concerns.
-type Target struct {
-	Task Source
-	Kind EdgeKind
-}
-
-// An EdgeKind is which ends concern a target.
-type EdgeKind int
-
-const (
-	OnSuccess EdgeKind = iota + 1
-	OnEnd              // success, failure, or skip
-	OnFailure          // failure, timeout, or crash, after the last attempt
-)
 
 // NewGraph returns the graph of jobs without faults of their own, and what is wrong with it: sources that are not
 // there, and a cycle. All faults name the job.
@@ -54,16 +39,9 @@ func NewGraph(all map[string]*Job) (g *Graph, faults []Fault) {
 		}
 	}
 	for _, s := range g.order {
-		n := g.nodes[s]
-		for _, r := range n.needs {
-			kind := OnSuccess
-			if n.handles {
-				kind = OnFailure
-			} else if r.Ended {
-				kind = OnEnd
-			}
+		for _, r := range g.nodes[s].needs {
 			if from := g.nodes[r.Source]; from != nil {
-				from.targets = append(from.targets, Target{s, kind})
+				from.targets = append(from.targets, s)
 			} else {
 				reason := fmt.Sprintf("%s is not there: %s", r.Source, g.there(r.Source))
 				faults = append(faults, Fault{Place: s.String(), Reason: reason})
@@ -107,15 +85,15 @@ func (g *Graph) sort() []Fault {
 	waits := map[Source]int{}
 	for _, n := range g.nodes {
 		for _, t := range n.targets {
-			waits[t.Task]++
+			waits[t]++
 		}
 	}
 	written, waiting := g.order, func(s Source) bool { return waits[s] > 0 }
 	g.order = slices.DeleteFunc(slices.Clone(written), waiting)
 	for i := 0; i < len(g.order); i++ {
 		for _, t := range g.nodes[g.order[i]].targets {
-			if waits[t.Task]--; !waiting(t.Task) {
-				g.order = append(g.order, t.Task)
+			if waits[t]--; !waiting(t) {
+				g.order = append(g.order, t)
 			}
 		}
 	}
@@ -144,8 +122,8 @@ func (g *Graph) sort() []Fault {
 // at returns the node of a source, an empty one if it is not there.
 func (g *Graph) at(s Source) *node { return cmp.Or(g.nodes[s], &node{}) }
 
-// Targets returns the tasks that a source's end concerns, in the order of their jobs.
-func (g *Graph) Targets(s Source) []Target { return g.at(s).targets }
+// Targets returns the tasks that wait for a source, or handle its failures, in the order of their jobs.
+func (g *Graph) Targets(s Source) []Source { return g.at(s).targets }
 
 // Needs returns what a task waits for.
 func (g *Graph) Needs(task Source) []Ref { return g.at(task).needs }
