@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"math"
 	"os"
+	"path"
 	"slices"
 	"strings"
 	"time"
@@ -142,7 +143,7 @@ func runRemove(ctx context.Context, r *request) error {
 // runRerun is activate, clear and cancel.
 func runRerun(kind string) func(context.Context, *request) error {
 	return func(ctx context.Context, r *request) error {
-		if err := r.Confirm("%s %s at %s?", kind, r.Args[0], show(r.at)); err != nil {
+		if err := r.Confirm("%s %s at %s?", kind, path.Join(r.job, r.part), show(r.at)); err != nil {
 			return err
 		}
 		op := r.op(kind)
