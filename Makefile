@@ -75,7 +75,7 @@ ALONE  := ./internal/test/chaos
 
 # What these test runs in one goroutine or in other programs: the race detector finds
 # nothing there. make quick has run most of them, make unraced and security run the others.
-OTHERS     := ./examples ./internal/test/binary ./internal/test/model ./internal/test/slow
+OTHERS     := ./examples ./internal/cron ./internal/jobs ./internal/test/binary ./internal/test/model ./internal/test/slow
 SEQUENTIAL := internal/test/security examples/basic examples/fanout examples/outbox examples/telemetry examples/testing internal/entryid internal/keys internal/rules python internal/test/corpus internal/test/house internal/test/mutants scripts/recording
 RACED       = $$($(GO) list ./... | grep -v $(patsubst %,-e '/%$$',$(SEQUENTIAL) $(OTHERS:./%=%) $(SUITES:./%=%) $(ALONE:./%=%)))
 

@@ -49,6 +49,7 @@ type scene struct {
 
 	delivery *delivery // nil: events neither fail nor wait
 	tender   *tender   // of the set
+	beats    *beats    // of the scheduler
 }
 
 // durationVariable sets how long each test hurts.
@@ -84,6 +85,7 @@ func newPlan(t *testing.T) *plan {
 		p.only = strings.Split(s, ",")
 	}
 	p.rng = rand.New(rand.NewPCG(p.seed, 0))
+	t.Setenv(sinceVariable, fmt.Sprint(time.Now().Unix()))
 	t.Logf("RUNNEL_CHAOS_SEED=%d RUNNEL_CHAOS_DURATION=%v RUNNEL_CHAOS_FAULTS=%s", p.seed, p.duration, strings.Join(p.only, ","))
 	return p
 }
@@ -139,11 +141,15 @@ func (s *scene) play(lasts time.Duration) {
 	tender, untend, end := s.tend()
 	defer end()
 	s.tender = tender
+	beats, endBeats := s.beat()
+	defer endBeats()
+	s.beats = beats
 	release := func() {}
 	if s.delivery != nil {
 		release = s.delivery.operate()
 	}
 	s.hurt(lasts)
+	beats.until = time.Now()
 	stop()
 	untend()
 	release()
@@ -207,6 +213,9 @@ func (s *scene) settle() {
 	if left := s.positions(); left != "" {
 		s.t.Errorf("at rest:\n%s", left)
 	}
+	if twice := s.beats.twice(); len(twice) > 0 {
+		s.t.Errorf("these attempts were begun twice:\n%s", strings.Join(twice, ""))
+	}
 	s.watch.end()
 }
 
@@ -230,7 +239,7 @@ func (s *scene) positions() (out string) {
 	if s.delivery != nil {
 		out += s.delivery.waiting(rdb)
 	}
-	return out + s.tender.left()
+	return out + s.tender.left() + s.beats.left()
 }
 
 func (s *scene) judge() (*history.Report, []history.Record) {

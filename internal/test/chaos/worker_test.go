@@ -91,6 +91,11 @@ func work(name, to, path string) error {
 	app, jobs, end := declare(w, name)
 	defer end()
 	declareSet(app)
+	note, err := noting(path)
+	if err != nil {
+		return err
+	}
+	declareScheduler(app, note)
 	if os.Getenv("RUNNEL_CHAOS_DELIVERY") != "" {
 		deliver(log, jobs)
 		return app.Run(ctx)
