@@ -62,6 +62,9 @@ func (o *owner) do(op *ischedule.Op) (outcome string, err error) {
 		return "", err
 	}
 	x := &operation{o, op, all}
+	if op.Kind == ischedule.OpRestore {
+		return x.restore()
+	}
 	do := map[string]func() (string, error){
 		ischedule.OpApply: x.apply, ischedule.OpRemove: x.remove, ischedule.OpPause: x.pause, ischedule.OpResume: x.resume,
 		ischedule.OpActivate: x.activate, ischedule.OpClear: x.activate, ischedule.OpCancel: x.cancel, ischedule.OpBackfill: x.backfill,
@@ -180,15 +183,15 @@ func (x *operation) replace(old, j *ischedule.Job) (string, error) {
 		return "", cmp.Or(err, error(errLater))
 	}
 	if j == nil {
-		if err := x.hold(old, ""); err != nil { // a job of that name that comes later is not paused
-			return "", err
-		}
 		return "removed", x.store(nil)
 	}
 	j.Was = nil
 	what := "replaced"
-	if old == nil || before[x.Job] == nil {
+	if before[x.Job] == nil {
 		what = "new"
+		if err := x.hold(j, nil); err != nil { // one of that name that was before may have been paused
+			return "", err
+		}
 	}
 	return fmt.Sprintf("%s: %d triggers, %d tasks", what, len(j.Def.Triggers), len(j.Def.Tasks)), x.store(j)
 }
@@ -225,11 +228,7 @@ func (x *operation) pause() (string, error) {
 	if x.For > 0 {
 		pause.Until = x.At + x.For.Milliseconds()
 	}
-	text, err := json.Marshal(pause)
-	if err != nil {
-		return "", err
-	}
-	if err := x.hold(j, string(text)); err != nil {
+	if err := x.hold(j, pause); err != nil {
 		return "", err
 	}
 	j.Pause = pause
@@ -253,26 +252,52 @@ func (x *operation) resume() (string, error) {
 	case x.Rev != 0 && j.Pause.Number != x.Rev:
 		return "it was paused again", nil
 	}
-	if err := x.hold(j, ""); err != nil {
+	if err := x.hold(j, nil); err != nil {
 		return "", err
 	}
 	j.Pause = nil
 	return "it goes on", x.store(j)
 }
 
+// restore has all partitions know the jobs.
+func (x *operation) restore() (string, error) {
+	for _, j := range x.all {
+		if j.Pause != nil {
+			if err := x.hold(j, j.Pause); err != nil {
+				return "", err
+			}
+		}
+	}
+	n := x.s.partitions()
+	for n, def := range ischedule.Compile(x.all, n, x.s.partition, x.At) {
+		if done, err := x.s.calls.Define(x.ctx, n, x.Number, ischedule.NewDefinition(), def); err != nil || !done {
+			return "", cmp.Or(err, error(errLater))
+		}
+	}
+	return fmt.Sprintf("restored: %d jobs", len(x.all)), nil
+}
+
 // hold pauses a job in all partitions with parts of it, or lets it go on.
-func (x *operation) hold(j *ischedule.Job, pause string) error {
+func (x *operation) hold(j *ischedule.Job, pause *ischedule.Pause) error {
+	job, text := j.Def.Name, ""
+	if pause != nil {
+		json, err := json.Marshal(pause)
+		if err != nil {
+			return err
+		}
+		text = string(json)
+	}
 	holds := make([]*ischedule.Hold, x.s.partitions())
 	for n := range holds {
-		holds[n] = &ischedule.Hold{Job: x.Job, Pause: pause}
+		holds[n] = &ischedule.Hold{Job: job, Pause: text}
 	}
 	for _, t := range j.Def.Triggers {
-		id := jobs.Source{Job: x.Job, Name: t.Name, Trigger: true}.String()
+		id := jobs.Source{Job: job, Name: t.Name, Trigger: true}.String()
 		h := holds[x.s.partition(id)]
 		h.Triggers = append(h.Triggers, id)
 	}
 	for _, t := range j.Def.Tasks {
-		id := jobs.Source{Job: x.Job, Name: t.Name}.String()
+		id := jobs.Source{Job: job, Name: t.Name}.String()
 		h := holds[x.s.partition(id)]
 		h.Tasks = append(h.Tasks, id)
 	}

@@ -85,6 +85,7 @@ func (o *owner) apply(batch []*runnel.Event) error {
 func (o *owner) run() {
 	defer o.s.crew.forget(o)
 	o.s.crew.lives(o.own.Expiry())
+	o.s.retry(o.ctx, "jobs", o.remember)
 	if o.partition == 0 { // after FLUSHALL it is taken over anew
 		registered := make(chan struct{})
 		defer func() { <-registered }()

@@ -26,6 +26,7 @@ const (
 	OpClear    = "clear"
 	OpCancel   = "cancel"
 	OpBackfill = "backfill"
+	OpRestore  = "restore" // of all jobs, in partitions whose server has forgotten them
 )
 
 // opsKept is how many operations are remembered.
@@ -73,13 +74,13 @@ type Ledger struct{ s *Scheduler }
 // Ledger returns the ledger of the scheduler.
 func (s *Scheduler) Ledger() Ledger { return Ledger{s} }
 
-// Submit takes an operation down and returns its number; one with the ID of an earlier one is that one.
+// Submit takes an operation down and returns its number, which is behind op.Number; one with the ID of an earlier one is that one.
 func (l Ledger) Submit(ctx context.Context, op *Op) (int64, error) {
 	text, err := json.Marshal(op)
 	if err != nil {
 		return 0, err
 	}
-	c := l.s.call0(submitScript, op.ID, text)
+	c := l.s.call0(submitScript, op.ID, text, op.Number)
 	l.s.client.Run(ctx, c)
 	r, err := replyOf(c)
 	if err != nil {
@@ -106,6 +107,23 @@ func (l Ledger) Op(ctx context.Context, number int64) (*Op, error) {
 	}
 	op := &Op{Number: number}
 	return op, json.Unmarshal([]byte(text), op)
+}
+
+// Numbers returns the number of the last operation, and of the last one that changed each partition, 0 for none.
+func (l Ledger) Numbers(ctx context.Context, partitions int) (last int64, known []int64, err error) {
+	pipe := l.s.client.Retrying.Pipeline()
+	all := []*redis.StringCmd{pipe.HGet(ctx, l.s.key("sops", partition0), "seq")}
+	for n := range partitions {
+		all = append(all, pipe.HGet(ctx, l.s.key("sdef", n), "rev"))
+	}
+	if _, err := pipe.Exec(ctx); err != nil && !errors.Is(err, redis.Nil) {
+		return 0, nil, err
+	}
+	for _, text := range all {
+		n, _ := text.Int64() // none is 0
+		known = append(known, n)
+	}
+	return known[0], known[1:], nil
 }
 
 // A RefusedError is the outcome of an operation that did nothing.

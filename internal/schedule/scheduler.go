@@ -44,6 +44,12 @@ var (
 	logScript    = script("log")
 )
 
+// lasting are the scripts whose effects another partition relies on, or who asked for an operation: where the app has replicas confirm
+// writes, a failover must not forget these. Repeated they write something even if nothing changes, since that is what is confirmed.
+var lasting = map[*store.Script]bool{
+	applyScript: true, freezeScript: true, thawScript: true, defineScript: true, holdScript: true, adaptScript: true, submitScript: true, jobScript: true,
+}
+
 // script returns a script behind what all share.
 func script(name string) *store.Script {
 	text := ""
@@ -100,7 +106,7 @@ func (s *Scheduler) keysOf(n int) []string {
 }
 
 func (s *Scheduler) call(script *store.Script, n int, args []any) *store.ScriptCall {
-	return &store.ScriptCall{Script: script, Keys: s.keysOf(n), Args: args}
+	return &store.ScriptCall{Script: script, Keys: s.keysOf(n), Args: args, Confirm: lasting[script]}
 }
 
 // do makes one call.

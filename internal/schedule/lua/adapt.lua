@@ -5,6 +5,7 @@
 -- Returns where to go on, '' if that was all
 local task, e = ARGV[1], { e = {}, f = {} }
 local def = def_of(task)
+repeated()
 if not def then return '' end
 for _, kind in ipairs({ 'e', 'f' }) do
 	for _, name in ipairs(def[kind] or {}) do e[kind][name] = true end

@@ -45,4 +45,5 @@ for i = 1, #ARGV, 9 do
 		save(cell, g)
 	end
 end
+repeated()
 return n

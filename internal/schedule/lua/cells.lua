@@ -23,6 +23,9 @@ local call = redis.call
 local function cell_of(task, t) return task .. '@' .. time_text(t) end
 local function task_of(cell) return cell:match('^(.*)@(%d+)$') end
 
+-- Writes what changes nothing, for a script that may have found everything done: replicas have to confirm that.
+local function repeated() call('HSET', DEFS, 'repeated', '1') end
+
 local known = {}
 local function def_of(task)
 	if known[task] == nil then

@@ -26,4 +26,5 @@ for i = 3, #ARGV, 2 do
 		out[#out + 1] = g.ng or 0
 	end
 end
+repeated()
 return out

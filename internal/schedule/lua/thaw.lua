@@ -30,4 +30,5 @@ while i <= #ARGV do
 	end
 	i = i + 5 + 2 * edges
 end
+repeated()
 return n
