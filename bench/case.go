@@ -103,6 +103,7 @@ var cases = []Case{
 	{Name: "stage-latency", About: stageLatencyAbout, Plan: planStageLatency},
 	{Name: "stage-idle", About: stageIdleAbout, Plan: planStageIdle},
 	{Name: "stage-shapes", About: stageShapesAbout, Plan: planStageShapes},
+	{Name: "schedule", About: scheduleAbout, Plan: planSchedule},
 }
 
 // best runs some sides a few times in turn, and returns the one with the highest median rate under a name.

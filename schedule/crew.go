@@ -51,6 +51,10 @@ type run struct {
 	end       context.CancelCauseFunc
 }
 
+// fewestAsked is how many runs an owner asks for at least. Otherwise it asks for twice as many as it got last: places that it has asked for
+// in vain others lack meanwhile.
+const fewestAsked = 8
+
 // backfillReserve is how many places the lowest priority does not get.
 const backfillReserve = 1
 
@@ -84,7 +88,7 @@ func (c *crew) reserve(o *owner) (most, backfill int) {
 	if c.closed {
 		return 0, 0
 	}
-	most = min(c.free, ischedule.PerCall)
+	most = min(c.free, o.asks, ischedule.PerCall)
 	backfill = c.forBackfill(most)
 	c.free -= most
 	if most > 0 {
@@ -111,6 +115,7 @@ func (c *crew) begin(o *owner, t *ischedule.Take, began time.Time, open bool, er
 		all = append(all, one)
 		c.idle.Add(1)
 	}
+	o.asks = max(2*len(t.Runs), fewestAsked)
 	o.first = -1
 	if err == nil {
 		o.first = t.First

@@ -32,6 +32,7 @@ type owner struct {
 
 	memory memory
 	lists  map[string]*list // of what catches up, by ID in the heap
+	asks   int              // for how many runs it asks next
 	first  int              // priority of the first run that could not be taken, for the crew; negative: none
 }
 
@@ -39,7 +40,7 @@ func newOwner(ctx context.Context, s *Scheduler, own *worker.Ownership) *owner {
 	n, _ := own.At()
 	return &owner{
 		s: s, own: own, ctx: ctx, log: own.Log(), partition: n, fence: own.Fence(), again: make(chan struct{}, 1),
-		lists: map[string]*list{}, first: -1,
+		lists: map[string]*list{}, asks: fewestAsked, first: -1,
 	}
 }
 
