@@ -104,6 +104,7 @@ var cases = []Case{
 	{Name: "stage-idle", About: stageIdleAbout, Plan: planStageIdle},
 	{Name: "stage-shapes", About: stageShapesAbout, Plan: planStageShapes},
 	{Name: "schedule", About: scheduleAbout, Plan: planSchedule},
+	{Name: "schedule-idle", About: scheduleIdleAbout, Plan: planScheduleIdle},
 }
 
 // best runs some sides a few times in turn, and returns the one with the highest median rate under a name.

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"time"
 
 	"github.com/runnel-go/runnel/bench/internal/stats"
 )
@@ -32,5 +33,23 @@ func planSchedule(_ context.Context, b *Bench) (*Plan, error) {
 			ratio("server", "scheduler", "by hand", stats.Bar{}),
 		},
 		Columns: []Column{runRate, runCPU, runOnTop},
+	}, nil
+}
+
+const scheduleIdleAbout = "A worker whose scheduler has 64 triggers that come in a hundred years, against one that owns as many partitions of an empty " +
+	"stream, over two leases. Requests are what it writes to its connections."
+
+func planScheduleIdle(_ context.Context, b *Bench) (*Plan, error) {
+	t := Task{Stream: "idle", Codec: "msgpack", Partitions: drainPartitions, Length: time.Duration(b.scale(2, 1)) * defaultLease}
+	more := func(r Round) float64 { return r["scheduler"]["requests"] - r["stream"]["requests"] }
+	return &Plan{
+		Rounds:  b.scale(idleRounds, 1),
+		Sides:   []Side{t.sideOf("scheduler", "idle-schedule", false), t.sideOf("stream", "runnel-idle", false)},
+		Columns: []Column{{"requests", "requests/s", 1}, {"scripts", "scripts/s", 1}, {"cpu", "CPU %", 1}},
+		Claims: []Claim{
+			{Name: "requests per partition and lease, beside those of a stream", Bar: atMost(1.1), Of: func(r Round) float64 {
+				return more(r) * defaultLease.Seconds() / drainPartitions
+			}},
+		},
 	}, nil
 }

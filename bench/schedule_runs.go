@@ -58,6 +58,19 @@ func runnelSchedule(ctx context.Context, t Task) (Result, error) {
 	return m.result(), nil
 }
 
+// idleSchedule measures a worker whose scheduler has nothing to do for years.
+func idleSchedule(ctx context.Context, t Task) (Result, error) {
+	return t.idle(ctx, func(app *runnel.App) {
+		s := schedule.New(app, t.Stream, &schedule.Options{Partitions: t.Partitions})
+		for i := range chains {
+			s.Job(fmt.Sprint("job", i), schedule.Job{
+				Triggers: []schedule.Trigger{{Name: "hour", Every: timeEvery, Start: firstTime.AddDate(100, 0, 0)}},
+				Tasks:    []schedule.Task{{Name: "t", After: []string{"trigger/hour"}, Do: func(context.Context, *schedule.Run) error { return nil }}},
+			})
+		}
+	})
+}
+
 // A bareScheduler is a scheduler as a loop written by hand sees it: its scripts, and a group of its log.
 type bareScheduler struct {
 	Task

@@ -1,7 +1,6 @@
 package schedule
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"log/slog"
@@ -153,7 +152,6 @@ func (o *owner) look(unknown bool) (next time.Duration, err error) {
 		o.s.crew.forget(o)
 		return expiry, nil // until a rule changes
 	}
-	fired := o.fire() // without it runs can start all the same
 	for {
 		t := &ischedule.Take{Partition: o.partition, Fence: o.fence, Runner: o.s.crew.runner, Life: o.s.crew.life(), Sleep: true, Unknown: unknown}
 		end, open := o.own.Begin(ischedule.GateRuns)
@@ -170,7 +168,12 @@ func (o *owner) look(unknown bool) (next time.Duration, err error) {
 		if err != nil {
 			return 0, err
 		}
-		if len(t.Runs) > 0 {
+		if t.Next == 0 { // something is due in the heap
+			if err := o.fire(); err != nil || o.over(nil) {
+				return 0, err
+			}
+		}
+		if len(t.Runs) > 0 || t.Next == 0 {
 			unknown = false
 			continue
 		}
@@ -185,6 +188,6 @@ func (o *owner) look(unknown bool) (next time.Duration, err error) {
 		if err == nil && wait >= 0 {
 			next = min(next, wait)
 		}
-		return next, cmp.Or(fired, err)
+		return next, err
 	}
 }
