@@ -27,10 +27,10 @@ const (
 // firstTime is the first logical time of all triggers.
 var firstTime = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 
-// times are how many logical times each trigger of a task has.
-func (t Task) times() int { return t.Events / (chains * tasksEach) }
+// timesOf is how many logical times each trigger of a task has.
+func timesOf(t Task) int { return t.Events / (chains * tasksEach) }
 
-func (t Task) lastTime() time.Time { return firstTime.Add(time.Duration(t.times()) * timeEvery) }
+func lastOf(t Task) time.Time { return firstTime.Add(time.Duration(timesOf(t)) * timeEvery) }
 
 // runnelSchedule runs all times of the chains, with functions that do nothing.
 func runnelSchedule(ctx context.Context, t Task) (Result, error) {
@@ -43,7 +43,7 @@ func runnelSchedule(ctx context.Context, t Task) (Result, error) {
 		return nil
 	}
 	for i := range chains {
-		job := schedule.Job{Triggers: []schedule.Trigger{{Name: "hour", Every: timeEvery, Start: firstTime, End: t.lastTime(), MaxCatchUp: t.times()}}}
+		job := schedule.Job{Triggers: []schedule.Trigger{{Name: "hour", Every: timeEvery, Start: firstTime, End: lastOf(t), MaxCatchUp: timesOf(t)}}}
 		after := "trigger/hour"
 		for k := range tasksEach {
 			name := fmt.Sprint("t", k)
@@ -106,7 +106,7 @@ func bareSchedule(ctx context.Context, t Task, rdb *redis.Client) (Result, error
 	all := map[string]*ischedule.Job{}
 	for i := range chains {
 		name := fmt.Sprint("job", i)
-		def := &jobs.Job{Name: name, Triggers: []jobs.Trigger{{Name: "hour", Every: jobs.Duration(timeEvery), Start: firstTime, End: t.lastTime()}}}
+		def := &jobs.Job{Name: name, Triggers: []jobs.Trigger{{Name: "hour", Every: jobs.Duration(timeEvery), Start: firstTime, End: lastOf(t)}}}
 		after := "trigger/hour"
 		for k := range tasksEach {
 			task := fmt.Sprint("t", k)
@@ -142,7 +142,7 @@ func (b *bareScheduler) fireAll(ctx context.Context, n int) error {
 			return err
 		}
 		f := &ischedule.Fire{Due: due[0], Source: due[0].ID, Next: now, Class: ischedule.Own}
-		for at := firstTime; at.Before(b.lastTime()) && len(f.Times) < ischedule.PerCall; at = at.Add(timeEvery) {
+		for at := firstTime; at.Before(lastOf(b.Task)) && len(f.Times) < ischedule.PerCall; at = at.Add(timeEvery) {
 			if at.UnixMilli() > last {
 				f.Times, f.To = append(f.Times, at.UnixMilli()), fmt.Sprint(at.UnixMilli())
 			}
