@@ -104,6 +104,7 @@ var cases = []Case{
 	{Name: "stage-idle", About: stageIdleAbout, Plan: planStageIdle},
 	{Name: "stage-shapes", About: stageShapesAbout, Plan: planStageShapes},
 	{Name: "schedule", About: scheduleAbout, Plan: planSchedule},
+	{Name: "schedule-triggers", About: scheduleTriggersAbout, Plan: planScheduleTriggers},
 	{Name: "schedule-idle", About: scheduleIdleAbout, Plan: planScheduleIdle},
 }
 

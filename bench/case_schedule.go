@@ -53,3 +53,16 @@ func planScheduleIdle(_ context.Context, b *Bench) (*Plan, error) {
 		},
 	}, nil
 }
+
+const scheduleTriggersAbout = "100 000 triggers in 16 partitions that come each minute, evenly over it, with one worker: how long after its time, by the " +
+	"server's clock, the fact of each is in the log, over a minute."
+
+func planScheduleTriggers(_ context.Context, b *Bench) (*Plan, error) {
+	t := Task{Stream: "jobs", Partitions: drainPartitions, Events: b.scale(100_000, 5_000)}
+	return &Plan{
+		Rounds:  b.scale(3, 1),
+		Sides:   []Side{t.sideOf("triggers", "fired-triggers", false)},
+		Columns: []Column{{"p50", "p50 ms", 1}, {"p99", "p99 ms", 1}, {"max", "max ms", 1}},
+		Claims:  []Claim{figure("from due to fact, p99", "triggers", "p99", "ms", atMost(50))},
+	}, nil
+}

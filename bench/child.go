@@ -85,6 +85,7 @@ var roles = map[string]func(context.Context, Task) (Result, error){
 	"idle-set":        idleSet,
 	"runnel-schedule": runnelSchedule,
 	"bare-schedule":   byHand(bareSchedule),
+	"fired-triggers":  byHand(firedTriggers),
 	"idle-schedule":   idleSchedule,
 	"watermill":       byHand(watermillDrain),
 	"asynq":           byHand(asynqDrain),
