@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -250,4 +251,95 @@ func TestRunsOfACutOffWorkerEndBeforeOthersBegin(t *testing.T) {
 			}
 		})
 	}
+}
+
+// A job waits for a task of another one, which is applied again and again: each time runs once in both.
+func TestAJobThatIsReappliedLosesNoToken(t *testing.T) {
+	job := func(limit int) schedule.Job {
+		return schedule.Job{
+			Triggers: []schedule.Trigger{{Name: "second", Every: time.Second, Start: begin.Add(5 * time.Second), End: begin.Add(105 * time.Second)}},
+			Tasks:    []schedule.Task{{Name: "a", After: []string{"trigger/second"}, Handler: "does", Limit: limit}},
+		}
+	}
+	inRig(t, nil, func(r *rig, s *schedule.Scheduler) {
+		s.Handle("does", func(_ context.Context, run *schedule.Run) error {
+			r.note("%s %s", run.Task, run.Time.Format("15:04:05"))
+			return nil
+		})
+		s.Job("a", job(0))
+		s.Job("b", schedule.Job{Tasks: []schedule.Task{{Name: "b", After: []string{"a/task/a"}, Handler: "does"}}})
+	}, func(r *rig) {
+		r.start("w1")
+		r.start("w2")
+		for n := range 50 {
+			r.done(r.s.Apply(r.c.Context(), "a", job(n%4), nil))
+			r.c.Sleep(2 * time.Second)
+		}
+		r.c.Sleep(20 * time.Second)
+		var want []string
+		for n := range 100 {
+			at := begin.Add(time.Duration(n+5) * time.Second).Format("15:04:05")
+			want = append(want, "a "+at, "b "+at)
+		}
+		r.want("runs", want...)
+	})
+}
+
+// Of two releases with different definitions the later one wins, however often workers of either start.
+func TestAReplacedDefinitionDoesNotComeBack(t *testing.T) {
+	opts := &schedule.Options{}
+	release := 1
+	inRig(t, opts, func(r *rig, s *schedule.Scheduler) {
+		s.Job("j", schedule.Job{
+			Description: fmt.Sprint("release ", release),
+			Triggers:    []schedule.Trigger{{Name: "minute", Every: time.Minute, Start: begin}},
+			Tasks:       []schedule.Task{{Name: "a", After: []string{"trigger/minute"}, Do: r.does(nil)}},
+		})
+	}, func(r *rig) {
+		described := func() string {
+			for _, text := range r.c.Redis().HGetAll(r.c.Context(), "__sjobs:shop.schedule.0").Val() {
+				_, after, _ := strings.Cut(text, `"description":"`)
+				found, _, _ := strings.Cut(after, `"`)
+				return found
+			}
+			return "none"
+		}
+		for i, next := range []int{1, 2, 1, 2, 1} {
+			release = next
+			r.start(fmt.Sprint("w", i))
+			r.c.Sleep(5 * time.Second)
+			if got, want := described(), fmt.Sprint("release ", min(i+1, 2)); got != want {
+				t.Errorf("after the start of release %d: %s, want %s", release, got, want)
+			}
+		}
+	})
+}
+
+// A worker that joins interrupts none of the runs under way.
+func TestAWorkerThatJoinsInterruptsNothing(t *testing.T) {
+	inRig(t, nil, func(r *rig, s *schedule.Scheduler) {
+		job := schedule.Job{Triggers: []schedule.Trigger{{Name: "once", Every: time.Hour, Start: begin, End: begin.Add(time.Hour)}}}
+		for n := range 8 {
+			job.Tasks = append(job.Tasks, schedule.Task{Name: fmt.Sprint("t", n), After: []string{"trigger/once"}, Do: func(ctx context.Context, run *schedule.Run) error {
+				select {
+				case <-time.After(20 * time.Second):
+					r.note("%s ended in attempt %d", run.Task, run.Attempt)
+				case <-ctx.Done():
+					r.note("%s: %v", run.Task, context.Cause(ctx))
+				}
+				return nil
+			}})
+		}
+		s.Job("j", job)
+	}, func(r *rig) {
+		r.start("w1")
+		r.c.Sleep(5 * time.Second)
+		r.start("w2")
+		r.c.Sleep(30 * time.Second)
+		var want []string
+		for n := range 8 {
+			want = append(want, fmt.Sprintf("t%d ended in attempt 1", n))
+		}
+		r.want("runs", want...)
+	})
 }
