@@ -4,7 +4,9 @@ package schedule_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"net"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -79,6 +81,46 @@ func TestACluster(t *testing.T) {
 		if err := <-ended; err != nil {
 			t.Error(err)
 		}
+	}
+}
+
+// An operation that replicas have not confirmed is an error, and is the same one when it is repeated; what a partition tells another one is
+// told until replicas confirm it.
+func TestReplicasConfirmOperationsAndFacts(t *testing.T) {
+	tier.Server(t)
+	master, replica := redistest.Start(t), redistest.Start(t)
+	var ran atomic.Int64
+	durable := &runnel.Options{RedisURL: master.URL(), LogLevel: "error", Durability: runnel.Durability{MinReplicas: 1, Timeout: 200 * time.Millisecond}}
+	app := runnel.New("shop", durable)
+	defer app.Close()
+	s := schedule.New(app, "schedule", &schedule.Options{Partitions: 7})
+	end := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	chained(s, end, 1, &ran)
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	asks := &schedule.OpOptions{ID: "again"}
+	_, err := s.Activate(ctx, schedule.Activation{Job: "j", Time: end.Add(-time.Minute)}, asks)
+	if !errors.Is(err, runnel.ErrNotReplicated) {
+		t.Errorf("an operation without a replica: %v", err)
+	}
+	follow := func(of ...any) {
+		if err := replica.Client(t).Do(ctx, append([]any{"REPLICAOF"}, of...)...).Err(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	host, port, _ := net.SplitHostPort(master.Addr())
+	follow(host, port)
+	go func() { ended <- app.Run(ctx) }()
+	redistest.Eventually(t, "all tasks have run", func() bool { return ran.Load() == 3 })
+	follow("NO", "ONE")
+	op, err := s.Activate(ctx, schedule.Activation{Job: "j", Time: end.Add(-time.Minute)}, asks)
+	if !errors.Is(err, runnel.ErrNotReplicated) {
+		t.Errorf("a repetition without a replica: %v, %v", op, err)
+	}
+	follow(host, port)
+	cancel()
+	if err := <-ended; err != nil {
+		t.Error(err)
 	}
 }
 
