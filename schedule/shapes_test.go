@@ -129,15 +129,15 @@ func TestManyWorkers(t *testing.T) {
 	var ran atomic.Int64
 	runneltest.Sim(t, func(o *runnel.Options) *runnel.App {
 		app := runnel.New("shop", o)
-		chained(schedule.New(app, "schedule", &schedule.Options{Partitions: 7}), begin, 100, &ran)
+		chained(schedule.New(app, "schedule", &schedule.Options{Partitions: 7}), begin, tier.Large(100), &ran)
 		return app
 	}, func(c *runneltest.Cluster) {
 		for i := range 20 {
 			c.Start(fmt.Sprint("w", i))
 		}
 		c.Sleep(2 * time.Minute)
-		if n := ran.Load(); n != 300 {
-			t.Errorf("%d runs, want 300", n)
+		if n, want := ran.Load(), int64(3*tier.Large(100)); n != want {
+			t.Errorf("%d runs, want %d", n, want)
 		}
 	})
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/runnel-go/runnel"
+	"github.com/runnel-go/runnel/internal/test/tier"
 	"github.com/runnel-go/runnel/runneltest"
 	"github.com/runnel-go/runnel/stage"
 )
@@ -138,16 +139,17 @@ func TestALoneFunctionIsCalledEarly(t *testing.T) {
 
 // Functions that are called early and take long leave touches to others.
 func TestLongEarlyCallsTakeNoTouches(t *testing.T) {
-	inRig(t, &stage.Options{Partitions: 140}, func(r *rig, s items) {
+	entities := tier.Large(1000)
+	inRig(t, &stage.Options{Partitions: tier.Large(140)}, func(r *rig, s items) {
 		copies(r, s, "copy", 20*time.Second, &stage.StageOptions{Concurrency: 1000})
 	}, func(r *rig) {
 		r.start("w")
-		for n := range 1000 { // the first one of each partition is lone
+		for n := range entities { // the first one of each partition is lone
 			r.put(item{ID: fmt.Sprint(n), A: 1})
 			r.c.Sleep(10 * time.Millisecond)
 		}
-		if n := len(r.noted()); n != 1000 {
-			t.Errorf("%d functions of 1000 were called", n)
+		if n := len(r.noted()); n != entities {
+			t.Errorf("%d functions of %d were called", n, entities)
 		}
 	})
 }

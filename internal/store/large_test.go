@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/runnel-go/runnel/internal/test/tier"
 )
 
 // scriptTime returns the server's time in scripts while do ran, the least of several runs.
@@ -46,6 +48,7 @@ func sameTime(t *testing.T, scene func(e *env, record string) time.Duration) {
 }
 
 func TestNoScriptThatTrimsCopiesARecord(t *testing.T) {
+	tier.Sequential(t)
 	scene := func(overflow string, read int, do func(e *env, p Partition)) func(*env, string) time.Duration {
 		return func(e *env, record string) time.Duration {
 			e.t.Helper()
@@ -240,6 +243,7 @@ func TestNoLookCopiesTheStatesOfLargeKeys(t *testing.T) {
 
 // Listing partitions needs their ends; no script reads them where records are large.
 func TestNoLogCopiesARecord(t *testing.T) {
+	tier.Sequential(t)
 	e := realEnv(t)
 	log := e.keys.Partition("orders", 1)
 	e.grow(log, 3, 16<<20)

@@ -5,6 +5,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/runnel-go/runnel/internal/test/tier"
 )
 
 // grow appends n entries of size bytes each, from 1-1 on.
@@ -79,6 +81,7 @@ func (c *changes) die(n int) {
 
 // A takeover copies no pending entry, however many and large they are.
 func TestTakeoversDoNotHoldTheServer(t *testing.T) {
+	tier.Sequential(t)
 	for _, tt := range []struct{ partitions, entries, size int }{
 		{1, 1000, 100 << 10},
 		{1, 250, 1 << 20},

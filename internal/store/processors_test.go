@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"testing"
 	"time"
+
+	"github.com/runnel-go/runnel/internal/test/tier"
 )
 
 // manyProcessors are streams with many processors, each of which owns all partitions.
@@ -63,6 +65,7 @@ func TestRefreshesDoNotHoldTheServer(t *testing.T) {
 
 // Large entries may be undelivered, or removed unread.
 func TestRefreshesOfLargeEntriesDoNotHoldTheServer(t *testing.T) {
+	tier.Sequential(t)
 	const size = 256 << 10
 	for _, tt := range []struct {
 		name    string

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/runnel-go/runnel/internal/test/redistest"
+	"github.com/runnel-go/runnel/internal/test/tier"
 )
 
 // Bounds for the server's own time in a scene.
@@ -26,6 +27,7 @@ func meteredEnv(t *testing.T) (*env, *redistest.Meter) {
 }
 
 func TestManyDelayedEventsDueAtOnce(t *testing.T) {
+	tier.Sequential(t)
 	const partitions, events = 64, 2000
 	e, meter := meteredEnv(t)
 	_, err := e.EnsureMeta(e.ctx(), "orders", Meta{Partitions: partitions, MaxLen: 10 * events, Overflow: OverflowReject, Processors: []string{"printer"}})
@@ -118,6 +120,7 @@ func (c broad) fill() {
 // Views let others be served, however many processors a stream has and however large its events
 // are.
 func TestLooksDoNotHoldTheServer(t *testing.T) {
+	tier.Sequential(t)
 	for _, tt := range []struct{ partitions, processors, entries, size int }{
 		{128, 50, 20, 100},
 		{16, 100, 20, 100 << 10},
@@ -173,6 +176,7 @@ func TestTrimsDoNotHoldTheServer(t *testing.T) {
 
 // Many parked events of one key are read, changed and dropped page by page.
 func TestManyParkedEventsDoNotHoldTheServer(t *testing.T) {
+	tier.Sequential(t)
 	const events = 50_000
 	e, m := meteredEnv(t)
 	p := e.Partition("orders", "printer", 0)
@@ -207,6 +211,7 @@ func TestManyParkedEventsDoNotHoldTheServer(t *testing.T) {
 
 // Views of records of 60 MB, and of states that hold keys of a megabyte.
 func TestALookAtHugeRecordsDoesNotHoldTheServer(t *testing.T) {
+	tier.Sequential(t)
 	e, m := meteredEnv(t)
 	var ps []Partition
 	for n := range 2 {
