@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"regexp"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/runnel-go/runnel/internal/cron"
@@ -102,7 +103,9 @@ func (c *checker) trigger(t *Trigger) {
 		c.when(t.TimeZone != "", "timezone is for cron; every counts time that passes")
 	default:
 		_, err := cron.Parse(t.Cron)
-		c.when(err != nil, "cron: %v", err)
+		c.when(err != nil, "cron: %v (five fields of numbers, names, lists, ranges and steps, days of the week 0 to 6, or @daily and the like)", err)
+		c.when(strings.Contains(t.Cron, "TZ="), "cron: its zone is timezone")
+		c.when(strings.HasPrefix(t.Cron, "@every"), "cron: for intervals there is every")
 		_, err = zoneOf(t.TimeZone)
 		c.when(err != nil, "timezone: %v", err)
 	}

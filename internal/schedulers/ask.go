@@ -59,7 +59,7 @@ func (s *scheduler) do(ctx context.Context, op *schedule.Op, wait bool) (did str
 	return fmt.Sprintf("job %s: %s (operation %d)", op.Job, cmp.Or(op.Outcome, "stored"), op.Number), nil
 }
 
-// ask does operations, or with --no-wait has them stored.
+// ask does operations, or with --no-wait has them stored. All are stored before it waits for any: who interrupts it has asked for all.
 func (r *request) ask(ctx context.Context, ops ...*schedule.Op) error {
 	var all []OpState
 	for i, op := range ops {
@@ -68,10 +68,18 @@ func (r *request) ask(ctx context.Context, ops ...*schedule.Op) error {
 		}
 		op.By, op.Why = rules.Whoami(), r.Flags.String("why")
 		_, err := r.Audited(ctx, "schedule "+op.Kind, r.name+"/"+op.Job, func(ctx context.Context) (string, error) {
-			return r.do(ctx, op, !r.Flags.Bool(flagNoWait))
+			return r.do(ctx, op, false)
 		})
 		if err != nil {
 			return fmt.Errorf("%s of job %s: %w", op.Kind, op.Job, err)
+		}
+	}
+	for _, op := range ops {
+		if !r.Flags.Bool(flagNoWait) {
+			var err error
+			if op.Outcome, err = r.Ledger().WaitOp(ctx, op.Number, opPoll); err != nil {
+				return fmt.Errorf("%s of job %s: %w", op.Kind, op.Job, err)
+			}
 		}
 		all = append(all, opState(op))
 	}
