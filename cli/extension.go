@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/spf13/cobra"
 
@@ -21,7 +22,7 @@ func (p *program) extensions() []extension.Entry {
 }
 
 // extensionCommands are the command groups of extensions. Those of an extension that the app has not
-// registered are hidden until reveal finds something of it in Redis.
+// registered are hidden until reveal finds something of it in Redis, unless the program has no app, and needs none for a worker of it.
 func extensionCommands(p *program) (groups []*cobra.Command) {
 	for _, e := range p.extensions() {
 		var commands []*cobra.Command
@@ -33,7 +34,8 @@ func extensionCommands(p *program) (groups []*cobra.Command) {
 		}
 		if len(commands) > 0 {
 			group := p.group(e.Name, e.Usage, commands...)
-			group.Hidden = !e.Registered
+			works := slices.ContainsFunc(e.Commands, func(c extension.Command) bool { return c.Work != nil })
+			group.Hidden = !e.Registered && (p.app != nil || !works) // a worker of it needs no app
 			groups = append(groups, group)
 		}
 	}
