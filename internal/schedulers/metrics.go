@@ -1,8 +1,11 @@
 package schedulers
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/runnel-go/runnel/internal/extension"
@@ -121,5 +124,18 @@ func status(ctx context.Context, c *store.Client) (lines []string, err error) {
 	line := fmt.Sprintf("%s of %s to come; %s queued, %d held, %d wait for another attempt, %d running",
 		words.Plural(triggers, "trigger"), words.Plural(len(jobs), "job"), words.Plural(counts["queued"], "run"),
 		counts["held"], counts["retry"], counts["running"])
-	return []string{line}, err
+	all, failed := load(ctx, c, "")
+	var paused []string
+	for _, s := range all {
+		for name, j := range s.jobs {
+			if j.Pause != nil {
+				paused = append(paused, s.name+"/"+name)
+			}
+		}
+	}
+	if len(paused) > 0 {
+		slices.Sort(paused)
+		line += "; paused: " + strings.Join(paused, ", ")
+	}
+	return []string{line}, cmp.Or(err, failed)
 }
