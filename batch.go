@@ -27,28 +27,17 @@ type slabs struct {
 	ones    []*Event
 }
 
-func (s *slabs) event(alone bool) *Event {
+// oneOf returns a value of a slab, or one that is allocated alone.
+func oneOf[V any](slab *[]V, alone bool) *V {
 	if alone {
-		return new(Event)
+		return new(V)
 	}
-	if len(s.events) == 0 {
-		s.events = make([]Event, slabSize)
+	if len(*slab) == 0 {
+		*slab = make([]V, slabSize)
 	}
-	e := &s.events[0]
-	s.events = s.events[1:]
-	return e
-}
-
-func (s *slabs) batch(alone bool) *Batch {
-	if alone {
-		return new(Batch)
-	}
-	if len(s.batches) == 0 {
-		s.batches = make([]Batch, slabSize)
-	}
-	b := &s.batches[0]
-	s.batches = s.batches[1:]
-	return b
+	v := &(*slab)[0]
+	*slab = (*slab)[1:]
+	return v
 }
 
 // list returns an empty list for n events.
@@ -154,7 +143,7 @@ func (b *batcher[T]) form(ctx context.Context) error {
 		b.batch, b.only.Events = &b.only, b.events
 		return nil
 	}
-	b.batch = b.slabs.batch(large)
+	b.batch = oneOf(&b.slabs.batches, large)
 	*b.batch = b.head
 	b.batch.Events = append(b.slabs.list(len(b.events), large), b.events...)
 	return nil
@@ -184,7 +173,7 @@ func (b *batcher[T]) clear(n int) {
 }
 
 func (b *batcher[T]) event(entry redisconn.Entry, index int) *Event {
-	e := b.slabs.event(isLarge(entry))
+	e := oneOf(&b.slabs.events, isLarge(entry))
 	e.Stream, e.Partition, e.Epoch = b.head.Stream, b.head.Partition, b.head.Epoch
 	e.ID, e.values, e.source, e.index = entry.ID, entry.Values, b.shared, index
 	return e

@@ -3,7 +3,6 @@ package runnel
 import (
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 	"unsafe"
 
@@ -116,12 +115,7 @@ func noPayload(e *Event) error {
 	if e.values == nil {
 		return errors.New("the entry was deleted")
 	}
-	names := make([]string, 0, len(e.values))
-	for name := range e.values {
-		names = append(names, name)
-	}
-	slices.Sort(names)
-	return fmt.Errorf("%w, but %q", errNoData, names)
+	return fmt.Errorf("%w, but %q", errNoData, sortedKeys(e.values))
 }
 
 // keyOfEvent decodes an event and returns the key of its record.

@@ -153,11 +153,7 @@ func (e *Event) name() string { return entryid.EventID(e.Partition, e.ID) }
 // is the zero time if the ID was not made from a clock.
 func (e *Event) Appended() time.Time {
 	ms, _, _ := strings.Cut(e.ID, "-")
-	n, err := strconv.ParseInt(ms, 10, 64)
-	if err != nil {
-		return time.Time{}
-	}
-	return time.UnixMilli(n)
+	return moment(ms)
 }
 
 // Enqueued returns when the event was sent, by Redis' clock, to the millisecond: the time
@@ -176,6 +172,11 @@ func (e *Event) Due() time.Time { return e.stamp(store.DueField) }
 // stamp returns the time in a field of milliseconds, the zero time if there is none.
 func (e *Event) stamp(field string) time.Time {
 	text, _ := e.values[field].(string)
+	return moment(text)
+}
+
+// moment returns the time of milliseconds, the zero time for a text that is no number.
+func moment(text string) time.Time {
 	ms, err := strconv.ParseInt(text, 10, 64)
 	if err != nil {
 		return time.Time{}

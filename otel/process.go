@@ -2,6 +2,7 @@ package runnelotel
 
 import (
 	"context"
+	"slices"
 	"sync/atomic"
 
 	"go.opentelemetry.io/otel/attribute"
@@ -130,10 +131,5 @@ func (t *tracing) failed(ctx context.Context, span trace.Span, b *runnel.Batch, 
 }
 
 func redelivered(b *runnel.Batch) bool {
-	for _, e := range b.Events {
-		if e.Redelivered {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(b.Events, func(e *runnel.Event) bool { return e.Redelivered })
 }

@@ -16,7 +16,9 @@ package python
 import (
 	"crypto/md5"
 	"encoding/binary"
+	"fmt"
 	"math/bits"
+	"strings"
 	"unicode"
 	"unicode/utf8"
 
@@ -62,8 +64,6 @@ func pythonStr(key string, partitions int) int {
 	return int(xxhash.Sum64(appendRepr(room[:0], key)) % uint64(partitions))
 }
 
-const lowerHex = "0123456789abcdef"
-
 // appendRepr appends what repr(s) is in Python 3.
 func appendRepr(to []byte, s string) []byte {
 	quote := reprQuote(s)
@@ -86,11 +86,11 @@ func appendRepr(to []byte, s string) []byte {
 		case unicode.IsPrint(r):
 			to = utf8.AppendRune(to, r)
 		case r < 0x100:
-			to = appendHex(append(to, `\x`...), r, 2)
+			to = fmt.Appendf(to, `\x%02x`, r)
 		case r < 0x10000:
-			to = appendHex(append(to, `\u`...), r, 4)
+			to = fmt.Appendf(to, `\u%04x`, r)
 		default:
-			to = appendHex(append(to, `\U`...), r, 8)
+			to = fmt.Appendf(to, `\U%08x`, r)
 		}
 	}
 	return append(to, quote)
@@ -98,24 +98,8 @@ func appendRepr(to []byte, s string) []byte {
 
 // reprQuote is ', but for strings that contain ' and no ".
 func reprQuote(s string) byte {
-	single := false
-	for i := range len(s) {
-		switch s[i] {
-		case '"':
-			return '\''
-		case '\'':
-			single = true
-		}
-	}
-	if single {
+	if strings.Contains(s, "'") && !strings.Contains(s, `"`) {
 		return '"'
 	}
 	return '\''
-}
-
-func appendHex(to []byte, r rune, digits int) []byte {
-	for shift := 4 * (digits - 1); shift >= 0; shift -= 4 {
-		to = append(to, lowerHex[r>>shift&0xf])
-	}
-	return to
 }

@@ -5,7 +5,6 @@ import (
 	"cmp"
 	"crypto/sha256"
 	"slices"
-	"sort"
 )
 
 // A member is an executor that may get partitions.
@@ -108,12 +107,7 @@ func (w wishes) pinned(held map[string][]int, members []member, n int) map[int]s
 
 // open returns the members that are not cordoned, or all if all are cordoned.
 func (w wishes) open(members []member) []member {
-	var out []member
-	for _, m := range members {
-		if !slices.Contains(w.Cordoned, m.Worker) {
-			out = append(out, m)
-		}
-	}
+	out := slices.DeleteFunc(slices.Clone(members), func(m member) bool { return slices.Contains(w.Cordoned, m.Worker) })
 	if len(out) == 0 {
 		return members
 	}
@@ -123,13 +117,8 @@ func (w wishes) open(members []member) []member {
 // without removes pinned partitions from those that open members hold and from the free ones.
 // Partitions of other members become free.
 func without(held map[string][]int, free []int, pinned map[int]string, open []member) (map[string][]int, []int) {
-	loose := func(list []int) (out []int) {
-		for _, p := range list {
-			if _, is := pinned[p]; !is {
-				out = append(out, p)
-			}
-		}
-		return out
+	loose := func(list []int) []int {
+		return slices.DeleteFunc(slices.Clone(list), func(p int) bool { _, is := pinned[p]; return is })
 	}
 	left, kept := loose(free), make(map[string][]int, len(open))
 	for _, m := range open {
@@ -205,13 +194,8 @@ func rank(members []member, held map[string][]int, base func(member) int, salt s
 			places[i].above = 1
 		}
 	}
-	sort.Slice(places, func(i, j int) bool {
-		a, b := &places[i], &places[j]
-		return cmp.Or(
-			cmp.Compare(b.above, a.above),
-			bytes.Compare(a.worker[:], b.worker[:]),
-			bytes.Compare(a.id[:], b.id[:]),
-		) < 0
+	slices.SortFunc(places, func(a, b place) int {
+		return cmp.Or(b.above-a.above, bytes.Compare(a.worker[:], b.worker[:]), bytes.Compare(a.id[:], b.id[:]))
 	})
 	ranked := make([]member, len(places))
 	for i, p := range places {

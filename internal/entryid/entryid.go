@@ -1,6 +1,7 @@
 package entryid
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"regexp"
@@ -9,7 +10,7 @@ import (
 	"time"
 )
 
-// CompareIDs compares two entry IDs, ms-seq, by text: 64 bits fit no double and
+// Compare compares two entry IDs, ms-seq, by text: 64 bits fit no double and
 // need no parsing.
 func Compare(a, b string) int {
 	const ms = 13 // digits of a time of these years
@@ -18,31 +19,14 @@ func Compare(a, b string) int {
 	}
 	am, as := cutID(a)
 	bm, bs := cutID(b)
-	if c := compareDigits(am, bm); c != 0 {
-		return c
-	}
-	return compareDigits(as, bs)
+	return cmp.Or(len(am)-len(bm), strings.Compare(am, bm), len(as)-len(bs), strings.Compare(as, bs))
 }
 
 func cutID(id string) (ms, seq string) {
-	for i := len(id) - 1; i >= 0; i-- {
-		if id[i] == '-' {
-			return id[:i], id[i+1:]
-		}
+	if i := strings.LastIndexByte(id, '-'); i >= 0 {
+		return id[:i], id[i+1:]
 	}
 	return id, "0"
-}
-
-func compareDigits(a, b string) int {
-	switch {
-	case len(a) != len(b):
-		return len(a) - len(b)
-	case a < b:
-		return -1
-	case a > b:
-		return 1
-	}
-	return 0
 }
 
 // EventID is the name of an event, or a dead letter, for people: "partition/entry ID", as an

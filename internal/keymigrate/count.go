@@ -10,6 +10,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/runnel-go/runnel/internal/keys"
+	"github.com/runnel-go/runnel/internal/redisconn"
 	"github.com/runnel-go/runnel/internal/store"
 )
 
@@ -83,7 +84,7 @@ func whole(ctx context.Context, rdb redis.UniversalClient, k keys.Keys, tell fun
 		fences, err := piped(ctx, rdb, found, func(p redis.Pipeliner, e entry) *redis.StringCmd {
 			return p.GetRange(ctx, e.key, 0, int64(len(fence))-1)
 		})
-		if err != nil && !isReply(err) || len(found) == 0 {
+		if err != nil && !redisconn.IsReply(err) || len(found) == 0 {
 			return err
 		}
 		var part []entry
@@ -131,7 +132,7 @@ func (so *source) measure(ctx context.Context, p *Plan, found []entry) error {
 		}
 		sizes[i] = pipe.MemoryUsage(ctx, e.key)
 	}
-	if _, err := pipe.Exec(ctx); err != nil && !isReply(err) && !errors.Is(err, redis.Nil) {
+	if _, err := pipe.Exec(ctx); err != nil && !redisconn.IsReply(err) && !errors.Is(err, redis.Nil) {
 		return err
 	}
 	for i, e := range found {
@@ -181,7 +182,7 @@ func (so *source) free(ctx context.Context, mark store.Mark) error {
 		if len(found) == 0 {
 			return nil
 		}
-		if _, err := pipe.Exec(ctx); err != nil && !isReply(err) {
+		if _, err := pipe.Exec(ctx); err != nil && !redisconn.IsReply(err) {
 			return err
 		}
 		for i, e := range found {

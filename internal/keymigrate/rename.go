@@ -185,8 +185,3 @@ func (r *renamer) sweep(ctx context.Context) error {
 		return nil
 	})
 }
-
-func isReply(err error) bool {
-	var reply redis.Error
-	return errors.As(err, &reply)
-}

@@ -70,7 +70,7 @@ func (t *target) check(ctx context.Context, ours store.Mark) error {
 // runID identifies a server, "" where it does not let us ask.
 func runID(ctx context.Context, rdb redis.UniversalClient) (string, error) {
 	info, err := rdb.Info(ctx, "server").Result()
-	if err != nil && !isReply(err) {
+	if err != nil && !redisconn.IsReply(err) {
 		return "", err
 	}
 	return field(info, "run_id"), nil
@@ -168,12 +168,9 @@ func (t *target) claim(ctx context.Context, ours store.Mark) error {
 	if is == standsEmpty {
 		n, err := rdb.HSetNX(ctx, t.source.to.Streams(), store.MarkField, mark.Encode()).Result()
 		if err == nil && !n { // another process was faster, or this was repeated
-			is, err = t.stand(ctx, ours)
+			_, err = t.stand(ctx, ours)
 		}
-		if err != nil || is != standsEmpty {
-			return err
-		}
-		return nil
+		return err
 	}
 	// The copies there were never used, and their keys have changed since.
 	var stale []string
@@ -209,7 +206,7 @@ const probeName = "@probe"
 
 // restoreError explains why a key was not restored on the target.
 func (t *target) restoreError(ctx context.Context, key string, err error) error {
-	if isReply(err) && strings.Contains(err.Error(), "payload version or checksum") {
+	if redisconn.IsReply(err) && strings.Contains(err.Error(), "payload version or checksum") {
 		return fmt.Errorf("the redis at %s%s cannot read what the one at %s%s dumps: it must not be the older of the two",
 			t.addr(), version(ctx, t.client.Redis()), t.source.client.Addr(), version(ctx, t.source.rdb))
 	}

@@ -27,8 +27,7 @@ const (
 	CatchUpAll         // one run for each, in order
 )
 
-// plan picks the due times to run, the oldest first, from those that have passed. Due times that
-// passed while the task itself ran are skipped, as everywhere, except under CatchUpAll.
+// An occasion is why a durable task looks at its due times.
 type occasion int
 
 const (

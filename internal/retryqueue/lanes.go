@@ -73,9 +73,7 @@ func (l *lanes) put(s store.RetryState) {
 // remove removes an event; the next one of its lane becomes the head.
 func (l *lanes) remove(id string) { l.take(id, false) }
 
-// done is remove for an event that succeeded.
-func (l *lanes) done(id string) { l.take(id, true) }
-
+// take is remove for an event that succeeded, or not.
 func (l *lanes) take(id string, done bool) {
 	in := l.of[id]
 	if in == nil {

@@ -34,7 +34,7 @@ func (p *shelf) drop(id string) error {
 func (p *shelf) succeeded(id string) error {
 	err := p.store.Done(id)
 	if err == nil {
-		p.done(id)
+		p.take(id, true)
 	}
 	return err
 }
