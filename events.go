@@ -53,37 +53,21 @@ func (e *Events[T]) Context() context.Context { return e.ctx }
 // Records yields decoded records, one per iteration.
 func (e *Events[T]) Records() iter.Seq[T] {
 	return func(yield func(T) bool) {
-		defer e.enter()()
-		for d := e.next(want{n: 1}); d != nil; d = e.next(want{n: 1}) {
-			if !yield(d.records[0]) {
-				return
-			}
-		}
+		e.each(want{n: 1}, func(d *delivery[T]) bool { return yield(d.records[0]) })
 	}
 }
 
 // All yields events together with their decoded records.
 func (e *Events[T]) All() iter.Seq2[*Event, T] {
 	return func(yield func(*Event, T) bool) {
-		defer e.enter()()
-		for d := e.next(want{n: 1}); d != nil; d = e.next(want{n: 1}) {
-			if !yield(d.events[0], d.records[0]) {
-				return
-			}
-		}
+		e.each(want{n: 1}, func(d *delivery[T]) bool { return yield(d.events[0], d.records[0]) })
 	}
 }
 
 // Raw yields events without decoding them.
 func (e *Events[T]) Raw() iter.Seq[*Event] {
 	return func(yield func(*Event) bool) {
-		defer e.enter()()
-		w := want{n: 1, raw: true}
-		for d := e.next(w); d != nil; d = e.next(w) {
-			if !yield(d.events[0]) {
-				return
-			}
-		}
+		e.each(want{n: 1, raw: true}, func(d *delivery[T]) bool { return yield(d.events[0]) })
 	}
 }
 
@@ -98,16 +82,14 @@ func (e *Events[T]) Take(n int, within time.Duration) *Batches[T] {
 	return &Batches[T]{events: e, want: want{n: n, within: max(within, 0), keep: true}}
 }
 
-// enter begins a range and returns the function that ends it.
-func (e *Events[T]) enter() func() {
+// each is a range over deliveries of one shape, until yield returns false.
+func (e *Events[T]) each(w want, yield func(*delivery[T]) bool) {
 	if !e.busy.CompareAndSwap(false, true) {
 		panic("runnel: two goroutines range over the same Events, or a loop inside a loop over them; take a batch and share that out instead")
 	}
-	return func() { e.busy.Store(false) }
-}
-
-func (e *Events[T]) next(w want) *delivery[T] {
-	return e.ask(w)
+	defer e.busy.Store(false)
+	for d := e.ask(w); d != nil && yield(d); d = e.ask(w) {
+	}
 }
 
 // Batches is Events in batches; see Take.
@@ -119,12 +101,7 @@ type Batches[T any] struct {
 // Records yields batches of decoded records. The slice is the loop's to keep.
 func (b *Batches[T]) Records() iter.Seq[[]T] {
 	return func(yield func([]T) bool) {
-		defer b.events.enter()()
-		for d := b.events.next(b.want); d != nil; d = b.events.next(b.want) {
-			if !yield(d.records) {
-				return
-			}
-		}
+		b.events.each(b.want, func(d *delivery[T]) bool { return yield(d.records) })
 	}
 }
 
@@ -132,12 +109,7 @@ func (b *Batches[T]) Records() iter.Seq[[]T] {
 // slices are the loop's to keep.
 func (b *Batches[T]) All() iter.Seq2[[]*Event, []T] {
 	return func(yield func([]*Event, []T) bool) {
-		defer b.events.enter()()
-		for d := b.events.next(b.want); d != nil; d = b.events.next(b.want) {
-			if !yield(d.events, d.records) {
-				return
-			}
-		}
+		b.events.each(b.want, func(d *delivery[T]) bool { return yield(d.events, d.records) })
 	}
 }
 
@@ -145,13 +117,8 @@ func (b *Batches[T]) All() iter.Seq2[[]*Event, []T] {
 // to keep.
 func (b *Batches[T]) Raw() iter.Seq[[]*Event] {
 	return func(yield func([]*Event) bool) {
-		defer b.events.enter()()
 		w := b.want
 		w.raw = true
-		for d := b.events.next(w); d != nil; d = b.events.next(w) {
-			if !yield(d.events) {
-				return
-			}
-		}
+		b.events.each(w, func(d *delivery[T]) bool { return yield(d.events) })
 	}
 }
