@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/runnel-go/runnel"
+	"github.com/runnel-go/runnel/internal/monotime"
 )
 
 // longestWait bounds the pause between two tries.
@@ -52,15 +53,5 @@ func permanent(err error) bool {
 
 // pause waits for d, and reports whether ctx is still alive.
 func pause(ctx context.Context, d time.Duration) bool {
-	if ctx.Err() != nil {
-		return false
-	}
-	t := time.NewTimer(d/2 + rand.N(d/2+1))
-	defer t.Stop()
-	select {
-	case <-ctx.Done():
-		return false
-	case <-t.C:
-		return true
-	}
+	return ctx.Err() == nil && monotime.Sleep(ctx, d/2+rand.N(d/2+1))
 }

@@ -202,14 +202,8 @@ func (d *durable) now() time.Time { return d.server.Add(time.Duration(monotime.N
 // sleep waits until a due time, but at most clockEvery; then it reads the server's time again.
 func (d *durable) sleep(ctx context.Context, due time.Time) {
 	wait := due.Sub(d.now())
-	timer := time.NewTimer(min(wait, clockEvery))
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-	case <-timer.C:
-		if wait > clockEvery {
-			d.mark(ctx, func() (store.TaskMark, error) { return d.s.Store.LookAtTask(ctx, d.token, d.t.Name) })
-		}
+	if monotime.Sleep(ctx, min(wait, clockEvery)) && wait > clockEvery {
+		d.mark(ctx, func() (store.TaskMark, error) { return d.s.Store.LookAtTask(ctx, d.token, d.t.Name) })
 	}
 }
 

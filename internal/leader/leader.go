@@ -42,6 +42,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/runnel-go/runnel/internal/help"
+	"github.com/runnel-go/runnel/internal/monotime"
 )
 
 // errDeposed is the cause of a term that ended without a shutdown.
@@ -78,7 +79,7 @@ func (c *Candidate) Run(ctx context.Context, term func(ctx context.Context)) {
 				c.Log.Warn("redis error, retrying", "op", "leadership", "err", err, "help", help.RedisErrors)
 			}
 		}
-		pause(ctx, c.Poll/2+rand.N(c.Poll/2+1))
+		monotime.Sleep(ctx, c.Poll/2+rand.N(c.Poll/2+1))
 	}
 }
 
@@ -184,14 +185,5 @@ func (c *Candidate) renew(ctx context.Context, lock *redislock.Lock, sent time.T
 		default:
 			wait = min(c.Poll/4, time.Second)
 		}
-	}
-}
-
-func pause(ctx context.Context, d time.Duration) {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-ctx.Done():
-	case <-t.C:
 	}
 }

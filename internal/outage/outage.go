@@ -76,13 +76,9 @@ func (t *Outage) line(level slog.Level, message string, attrs ...slog.Attr) {
 // Wait records an error and pauses; it returns early when ctx ends.
 func (t *Outage) Wait(ctx context.Context, err error) {
 	t.Failed(ctx, err)
-	timer := time.NewTimer(t.pause/2 + rand.N(t.pause))
-	defer timer.Stop()
+	pause := t.pause/2 + rand.N(t.pause)
 	t.pause = min(2*t.pause, longestPause)
-	select {
-	case <-ctx.Done():
-	case <-timer.C:
-	}
+	monotime.Sleep(ctx, pause)
 }
 
 // Recovered ends the outage, if there was one.

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/runnel-go/runnel/internal/groupcommit"
+	"github.com/runnel-go/runnel/internal/monotime"
 
 	"github.com/redis/go-redis/v9"
 )
@@ -145,14 +146,8 @@ func (k *cluster) lookSoon() {
 		k.looking.Lock()
 		left := looksApart - time.Since(k.looked)
 		k.looking.Unlock()
-		if left > 0 {
-			timer := time.NewTimer(left)
-			defer timer.Stop()
-			select {
-			case <-k.ctx.Done():
-				return
-			case <-timer.C:
-			}
+		if left > 0 && !monotime.Sleep(k.ctx, left) {
+			return
 		}
 		// After a failed look the next command looks again.
 		_ = k.look(k.ctx)

@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
+
+	"github.com/runnel-go/runnel/internal/monotime"
 )
 
 const (
@@ -324,14 +326,7 @@ func (a *attempts) pause(ctx context.Context) bool {
 	if !wait {
 		return ctx.Err() == nil
 	}
-	timer := time.NewTimer(firstAgain << min(a.rounds, 4))
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-		return false
-	case <-timer.C:
-		return true
-	}
+	return monotime.Sleep(ctx, firstAgain<<min(a.rounds, 4))
 }
 
 // redirection parses "MOVED 3999 10.0.0.1:6381" and "ASK 3999 ::1:6381".

@@ -40,14 +40,10 @@ func (c *Conn) ensureReplicas() {
 func (c *Conn) lastingOptions() *redis.Options {
 	o := c.options(-1)
 	o.ReadTimeout += c.opened.ReplicationTimeout
-	connected := o.OnConnect
-	o.OnConnect = func(ctx context.Context, cn *redis.Conn) error {
+	o.OnConnect = inTurn(func(context.Context, *redis.Conn) error {
 		c.scripts.forget() // the server may be another one, or have restarted
-		if connected == nil {
-			return nil
-		}
-		return connected(ctx, cn)
-	}
+		return nil
+	}, o.OnConnect)
 	return o
 }
 

@@ -110,13 +110,6 @@ func (m *masterTracker) moved(addr string) {
 	}
 }
 
-// address returns the last known address of the master, "" if there is none.
-func (m *masterTracker) address() string {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	return m.at
-}
-
 // watch asks the sentinels for the master until close.
 func (m *masterTracker) watch() {
 	m.mu.Lock()
@@ -162,23 +155,16 @@ func (m *masterTracker) close() error {
 
 // verifyRole ends a handshake by asking the server for its role, as sentinels may name the wrong
 // master for a while. A server that forbids the question counts as one: a replica refuses writes.
-func (m *masterTracker) verifyRole(before func(context.Context, *redis.Conn) error) func(context.Context, *redis.Conn) error {
-	return func(ctx context.Context, cn *redis.Conn) error {
-		if before != nil {
-			if err := before(ctx, cn); err != nil {
-				return err
-			}
-		}
-		reply, err := cn.Do(ctx, "ROLE").Slice()
-		if err != nil && !IsReply(err) {
-			return err
-		}
-		if err == nil && len(reply) > 0 && reply[0] != "master" {
-			// An error of a handshake loses one level of wrapping.
-			return &dialError{&dialError{errNotMaster}}
-		}
-		return nil
+func verifyRole(ctx context.Context, cn *redis.Conn) error {
+	reply, err := cn.Do(ctx, "ROLE").Slice()
+	if err != nil && !IsReply(err) {
+		return err
 	}
+	if err == nil && len(reply) > 0 && reply[0] != "master" {
+		// An error of a handshake loses one level of wrapping.
+		return &dialError{&dialError{errNotMaster}}
+	}
+	return nil
 }
 
 var errNotMaster = errors.New("sentinels name a replica as the master: a failover is not over yet")

@@ -44,15 +44,7 @@ func newReadConn(c *Conn, addr string, control *redis.Client) *readConn {
 		}
 		return &trackedConn{Conn: nc, l: l}, nil
 	}
-	connected := o.OnConnect
-	o.OnConnect = func(ctx context.Context, cn *redis.Conn) error {
-		if connected != nil {
-			if err := connected(ctx, cn); err != nil {
-				return err
-			}
-		}
-		return l.handshake(ctx, cn)
-	}
+	o.OnConnect = inTurn(o.OnConnect, l.handshake)
 	l.rdb = redis.NewClient(o)
 	l.rdb.AddHook(redactHook{})
 	return l

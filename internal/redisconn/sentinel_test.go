@@ -112,7 +112,10 @@ func TestClientsFollowTheMaster(t *testing.T) {
 			defer cancel()
 			return c.sendOne(ctx, "new") == nil
 		})
-		equal(t, name+": the master", c.tracker.address(), master.Addr())
+		c.tracker.mu.Lock()
+		at := c.tracker.at
+		c.tracker.mu.Unlock()
+		equal(t, name+": the master", at, master.Addr())
 	}
 	equal(t, "replicated before", master.Client(t).XLen(t.Context(), "log").Val(), 2)
 	old.Thaw()

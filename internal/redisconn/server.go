@@ -68,9 +68,24 @@ func (s *server) options(retries int) *redis.Options {
 	o.PushNotificationProcessor = nil
 	o.Dialer = muteDialErrors(s.dialer())
 	if s.tracker != nil {
-		o.OnConnect = s.tracker.verifyRole(o.OnConnect)
+		o.OnConnect = inTurn(o.OnConnect, verifyRole)
 	}
 	return &o
+}
+
+// inTurn returns a handshake of several steps; nil is none.
+func inTurn(steps ...func(context.Context, *redis.Conn) error) func(context.Context, *redis.Conn) error {
+	return func(ctx context.Context, cn *redis.Conn) error {
+		for _, step := range steps {
+			if step == nil {
+				continue
+			}
+			if err := step(ctx, cn); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
 }
 
 // dialer returns the function that opens a connection.

@@ -9,6 +9,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/runnel-go/runnel/internal/keys"
+	"github.com/runnel-go/runnel/internal/monotime"
 	"github.com/runnel-go/runnel/internal/redisconn"
 )
 
@@ -49,10 +50,7 @@ func persist(ctx context.Context, fn func() error) error {
 	const tries = 3
 	for try := 1; ; try++ {
 		err := fn()
-		if !errors.Is(err, redisconn.ErrUnknownOutcome) || try == tries {
-			return err
-		}
-		if !pause(ctx, time.Duration(try)*20*time.Millisecond) {
+		if !errors.Is(err, redisconn.ErrUnknownOutcome) || try == tries || !monotime.Sleep(ctx, time.Duration(try)*20*time.Millisecond) {
 			return err
 		}
 	}
@@ -64,14 +62,3 @@ func (c *core) persistScript(ctx context.Context, s *redis.Script, keys []string
 }
 
 func milliseconds(d time.Duration) int64 { return max(1, d.Milliseconds()) }
-
-func pause(ctx context.Context, d time.Duration) bool {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-ctx.Done():
-		return false
-	case <-t.C:
-		return true
-	}
-}

@@ -47,10 +47,7 @@ type DeadLetter struct {
 // there is one dead letter, whatever happens.
 func (c RetryStore) DeadLetter(ctx context.Context, p Partition, t Claim, d DeadLetter) error {
 	d.Partition = p.Number
-	args := []any{t.LockValue(), GroupName(p.Processor, t.Executor), d.Entry.ID, d.Begun}
-	for _, s := range d.fields() {
-		args = append(args, s)
-	}
+	args := appendTexts([]any{t.LockValue(), GroupName(p.Processor, t.Executor), d.Entry.ID, d.Begun}, d.fields())
 	return p.failed("dead letter of event "+entryid.EventID(p.Number, d.Entry.ID), c.persistScript(ctx, deadScript,
 		[]string{p.Log, p.Lock, p.Parked, p.Retry, p.Dead, p.Own}, args...))
 }

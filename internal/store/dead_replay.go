@@ -51,10 +51,7 @@ func (c Operator) replayAtOnce(ctx context.Context, r Replay) (id string, ok boo
 	unknown := false
 	log := c.keys.Partition(r.Stream, r.Partition)
 	err = Producer(c).withRoom(ctx, r.Stream, r.Partition, func(size int64) error {
-		args := []any{r.ID, size}
-		for _, s := range r.Fields {
-			args = append(args, s)
-		}
+		args := appendTexts([]any{r.ID, size}, r.Fields)
 		return persist(ctx, func() error {
 			reply, err := replayScript.Run(ctx, c.NoRetry, []string{r.From.Dead, log}, args...).StringSlice()
 			err = classify(err)

@@ -22,10 +22,7 @@ type ForeignGroup struct {
 // ForeignGroups returns, for each partition of a stream, the consumer groups that belong to no
 // registered processor. It changes nothing.
 func (c Viewer) ForeignGroups(ctx context.Context, stream string, m Meta) ([][]ForeignGroup, error) {
-	args := []any{ExecutorIDLength}
-	for _, p := range m.Processors {
-		args = append(args, p)
-	}
+	args := appendTexts([]any{ExecutorIDLength}, m.Processors)
 	out := make([][]ForeignGroup, m.Partitions)
 	calls := make([]*redisconn.Call, m.Partitions)
 	for n := range calls {

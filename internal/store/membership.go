@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"time"
 
+	"github.com/runnel-go/runnel/internal/monotime"
 	"github.com/runnel-go/runnel/internal/redisconn"
 	"github.com/runnel-go/runnel/rebalance"
 )
@@ -72,7 +73,7 @@ func (s *MembershipStore) Exclusive(ctx context.Context, fn func(context.Context
 		cancel()
 		busy = busy || errors.Is(err, ErrHeld)
 		wait := adminBackoff/2 + rand.N(adminBackoff)
-		if time.Now().Add(wait).After(deadline) || !pause(ctx, wait) {
+		if time.Now().Add(wait).After(deadline) || !monotime.Sleep(ctx, wait) {
 			if busy {
 				err = rebalance.ErrBusy
 			}

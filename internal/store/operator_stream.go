@@ -14,9 +14,7 @@ func (c Operator) DropStream(ctx context.Context, stream string, m Meta) error {
 	err := c.onEach(ctx, stream, m.Partitions, "delete", func(n int) *redisconn.Call {
 		unlink := []any{"UNLINK"}
 		for _, kind := range keys.Kinds {
-			for _, key := range m.keysOf(c.keys, kind, stream, n) {
-				unlink = append(unlink, key)
-			}
+			unlink = appendTexts(unlink, m.keysOf(c.keys, kind, stream, n))
 		}
 		return redisconn.PlainCall(ctx, unlink...)
 	})

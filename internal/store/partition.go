@@ -81,17 +81,10 @@ func (p Partition) wrap(op string, err error) error {
 // failed wraps an error of an operation on the partition; for a garbled ownership hash it names key
 // and field.
 func (p Partition) failed(op string, err error) error {
-	if _, found, ok := strings.Cut(errorText(err), "GARBLED "); ok && redisconn.IsReply(err) {
+	if redisconn.ReplyHas(err, "GARBLED ") {
+		_, found, _ := strings.Cut(err.Error(), "GARBLED ")
 		field, value, _ := strings.Cut(found, " ")
 		err = fmt.Errorf("%s: %w: field %s is %q: DEL that key: the next owner finds the position by the consumer group; its quarantine and its count of lost events end with it; %s", p.Own, ErrGarbled, field, value, help.UnreadableKey)
 	}
 	return p.wrap(op, err)
-}
-
-// errorText returns the text of an error, "" for none.
-func errorText(err error) string {
-	if err == nil {
-		return ""
-	}
-	return err.Error()
 }

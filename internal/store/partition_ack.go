@@ -50,15 +50,8 @@ func (c Owner) Ack(ctx context.Context, group string, acks []Ack) []error {
 }
 
 func goneCall(ctx context.Context, group string, a Ack) *redisconn.Call {
-	args := append(make([]any, 0, 2+len(a.IDs)), group, len(a.Gone))
-	for _, id := range a.Gone {
-		args = append(args, id)
-	}
-	for _, id := range a.IDs {
-		if !slices.Contains(a.Gone, id) {
-			args = append(args, id)
-		}
-	}
+	there := slices.DeleteFunc(slices.Clone(a.IDs), func(id string) bool { return slices.Contains(a.Gone, id) })
+	args := appendTexts(appendTexts([]any{group, len(a.Gone)}, a.Gone), there)
 	return redisconn.ScriptCall(ctx, goneScript, []string{a.Place.Log, a.Place.Own}, args...)
 }
 

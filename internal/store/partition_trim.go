@@ -30,10 +30,7 @@ func (c Owner) Trim(ctx context.Context, ts []TrimRequest) ([]Trimmed, error) {
 	calls, groups := make([]*redisconn.Call, len(ts)), 0
 	for i, t := range ts {
 		groups = max(groups, len(t.Processors))
-		args := []any{t.Size * 7 / 8, t.Size * 3 / 4, ExecutorIDLength}
-		for _, p := range t.Processors {
-			args = append(args, p)
-		}
+		args := appendTexts([]any{t.Size * 7 / 8, t.Size * 3 / 4, ExecutorIDLength}, t.Processors)
 		calls[i] = redisconn.ScriptCall(ctx, trimScript, []string{t.Log}, args...)
 	}
 	redisconn.PipelineInTurns(ctx, c.NoRetry, calls, inTurn(groups))

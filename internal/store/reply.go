@@ -25,6 +25,14 @@ func scan(reply []any, to ...any) error {
 	return nil
 }
 
+// appendTexts appends texts to the arguments of a command or a script.
+func appendTexts(args []any, texts []string) []any {
+	for _, text := range texts {
+		args = append(args, text)
+	}
+	return args
+}
+
 // textOf returns a field of an entry, "" if it has none of that name.
 func textOf(values map[string]any, name string) string {
 	text, _ := values[name].(string)

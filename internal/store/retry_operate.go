@@ -92,11 +92,7 @@ func (c Operator) DropParked(ctx context.Context, p Partition, ids []string) err
 	}
 	defer Control(c).NotifyOwner(ctx, p)
 	for some := range slices.Chunk(ids, statesAtOnce) {
-		args := make([]any, len(some))
-		for i, id := range some {
-			args[i] = id
-		}
-		if err := c.persistScript(ctx, dropScript, []string{p.Own, p.Parked, p.Retry}, args...); err != nil {
+		if err := c.persistScript(ctx, dropScript, []string{p.Own, p.Parked, p.Retry}, appendTexts(nil, some)...); err != nil {
 			return p.wrap("drop parked events", err)
 		}
 	}

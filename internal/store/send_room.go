@@ -9,6 +9,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 	"github.com/runnel-go/runnel/internal/help"
+	"github.com/runnel-go/runnel/internal/monotime"
 	"github.com/runnel-go/runnel/internal/redisconn"
 )
 
@@ -212,5 +213,5 @@ type pacer struct{ most time.Duration }
 // sleep waits, and returns false if ctx ended first.
 func (p *pacer) sleep(ctx context.Context) bool {
 	p.most = min(max(2*p.most, 40*time.Millisecond), 500*time.Millisecond)
-	return pause(ctx, p.most/2+rand.N(p.most/2))
+	return monotime.Sleep(ctx, p.most/2+rand.N(p.most/2))
 }

@@ -290,12 +290,7 @@ func (c Producer) appendOversized(ctx context.Context, p *part) error {
 	if p.id(0) != "" {
 		return fmt.Errorf("a record of more than %d fields cannot have an ID", fieldsPerCall/2)
 	}
-	args := make([]any, 3, 3+len(p.rest[0]))
-	args[0], args[1], args[2] = "XADD", p.log, "*"
-	for _, s := range p.rest[0] {
-		args = append(args, s)
-	}
-	xadd := redisconn.PlainCall(ctx, args...)
+	xadd := redisconn.PlainCall(ctx, appendTexts([]any{"XADD", p.log, "*"}, p.rest[0])...)
 	weak := c.Durably(ctx, []*redisconn.Call{xadd})
 	id, err := xadd.Reply.Text()
 	if err != nil {

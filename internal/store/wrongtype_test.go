@@ -3,6 +3,7 @@ package store
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -30,7 +31,7 @@ func TestEachOperationNamesTheKeyOfAWrongType(t *testing.T) {
 				e.must(e.raw.Del(e.ctx(), key).Err())
 				e.must(e.raw.RPush(e.ctx(), key, "x").Err())
 				err := tt.run(e.Client, e.ctx())
-				if !errors.Is(err, redisconn.ErrWrongType) || strings.Count(errorText(err), redisconn.ErrWrongType.Error()+": "+key+": ") != 1 {
+				if !errors.Is(err, redisconn.ErrWrongType) || strings.Count(fmt.Sprint(err), redisconn.ErrWrongType.Error()+": "+key+": ") != 1 {
 					t.Errorf("%s: %v does not name %s", tt.name, err, key)
 				}
 			}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"runtime"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -138,13 +139,8 @@ func (r *reader) add(p *partition) {
 
 func (r *reader) remove(p *partition) bool {
 	r.mu.Lock()
-	for i := range r.partitions {
-		if r.partitions[i] == p {
-			r.partitions = append(r.partitions[:i], r.partitions[i+1:]...)
-			delete(r.more, p)
-			break
-		}
-	}
+	r.partitions = slices.DeleteFunc(r.partitions, func(o *partition) bool { return o == p })
+	delete(r.more, p)
 	if r.byLog[p.keys.Log] == p {
 		delete(r.byLog, p.keys.Log)
 	}

@@ -1,5 +1,7 @@
 package worker
 
+import "slices"
+
 // assign chooses the reader of a partition. In a cluster a read that names several slots cannot
 // block, so each partition gets a reader of its own while there are enough. Then partitions of one
 // node share readers, so that an unreachable node does not hold up the others.
@@ -19,12 +21,7 @@ func (f *fetcher) assign(p *partition) *reader {
 		}
 		return r.load
 	}
-	best := f.readers[0]
-	for _, r := range f.readers[1:] {
-		if cost(r) < cost(best) {
-			best = r
-		}
-	}
+	best := slices.MinFunc(f.readers, func(a, b *reader) int { return cost(a) - cost(b) })
 	if best.load == 0 {
 		best.node = node
 	}

@@ -199,7 +199,7 @@ func (x *executor) waitBlind(ctx context.Context, m *member) {
 		x.setBlind(r.sight.err)
 	}
 	x.rejoinPause = min(max(2*x.rejoinPause, x.p.Lease), longestPause)
-	sleep(ctx, x.rejoinPause)
+	monotime.Sleep(ctx, x.rejoinPause)
 }
 
 // setBlind notes why the executor cannot read, nil if it can.
@@ -261,10 +261,5 @@ func within(ctx context.Context, call func(context.Context) error) error {
 }
 
 func allLost(set []*partition) bool {
-	for _, p := range set {
-		if !p.life.isLost() {
-			return false
-		}
-	}
-	return true
+	return !slices.ContainsFunc(set, func(p *partition) bool { return !p.life.isLost() })
 }

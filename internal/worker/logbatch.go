@@ -80,7 +80,7 @@ func (j *logBatch) run(ctx context.Context) {
 			return
 		case <-j.wake:
 		}
-		sleep(ctx, journalEvery)
+		monotime.Sleep(ctx, journalEvery)
 		j.write()
 	}
 }

@@ -23,8 +23,7 @@ type redisStore struct {
 	offset int64
 }
 
-// offset is the server's clock less monotime, in nanoseconds; a slow reply makes it too small,
-// never too large.
+// lastWords is how long what became of an event may still be stored after the function's grace.
 const lastWords = time.Second
 
 func (s *redisStore) Now() int64 { return (monotime.Now() + s.offset) / int64(time.Millisecond) }

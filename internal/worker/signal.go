@@ -1,10 +1,5 @@
 package worker
 
-import (
-	"context"
-	"time"
-)
-
 // A signal wakes the goroutine that receives from it. Signals that come before it receives
 // count as one.
 type signal chan struct{}
@@ -16,17 +11,5 @@ func (s signal) set() {
 	select {
 	case s <- struct{}{}:
 	default:
-	}
-}
-
-// sleep waits for d, and reports whether ctx lives on.
-func sleep(ctx context.Context, d time.Duration) bool {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-		return false
-	case <-timer.C:
-		return true
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/runnel-go/runnel/internal/monotime"
 	"github.com/runnel-go/runnel/internal/outage"
 	"github.com/runnel-go/runnel/internal/store"
 )
@@ -41,7 +42,7 @@ func (t *trimmer) run(ctx context.Context) {
 			return
 		case <-t.wake:
 		}
-		if !sleep(ctx, trimEvery) {
+		if !monotime.Sleep(ctx, trimEvery) {
 			return
 		}
 		if err := t.trim(ctx, t.take()); err != nil {

@@ -44,6 +44,7 @@ import (
 	"github.com/runnel-go/runnel/internal/help"
 	"github.com/runnel-go/runnel/internal/keys"
 	"github.com/runnel-go/runnel/internal/leader"
+	"github.com/runnel-go/runnel/internal/monotime"
 	"github.com/runnel-go/runnel/internal/outage"
 	"github.com/runnel-go/runnel/internal/redisconn"
 	"github.com/runnel-go/runnel/internal/store"
@@ -196,7 +197,7 @@ func (w *Worker) connect(ctx context.Context) error {
 			return err
 		}
 		before = err
-		if !sleep(ctx, 200*time.Millisecond) {
+		if !monotime.Sleep(ctx, 200*time.Millisecond) {
 			return ctx.Err()
 		}
 	}
