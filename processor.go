@@ -1,6 +1,7 @@
 package runnel
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"log/slog"
@@ -132,10 +133,7 @@ func (s *Stream[T]) Process(name string, fn ProcessFunc[T], opts *ProcessorOptio
 	if fn == nil {
 		panic(where + "nil function")
 	}
-	var o ProcessorOptions
-	if opts != nil {
-		o = *opts
-	}
+	o := *cmp.Or(opts, &ProcessorOptions{})
 	if err := o.check(); err != nil {
 		panic(where + err.Error())
 	}

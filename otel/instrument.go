@@ -1,6 +1,7 @@
 package runnelotel
 
 import (
+	"cmp"
 	"slices"
 
 	"go.opentelemetry.io/otel"
@@ -31,10 +32,7 @@ type Options struct {
 // iteration of every processor is a span: SendHook is the last of its SendHooks, Middleware the
 // first of its Processor.Middleware. A nil opts is all defaults.
 func Instrument(o *runnel.Options, opts *Options) *runnel.Options {
-	var out runnel.Options
-	if o != nil {
-		out = *o
-	}
+	out := *cmp.Or(o, &runnel.Options{})
 	t := newTracing(opts)
 	out.SendHooks = append(slices.Clip(out.SendHooks), t.send)
 	out.Processor.Middleware = append([]runnel.Middleware{t.process}, out.Processor.Middleware...)
@@ -65,19 +63,11 @@ type tracing struct {
 }
 
 func newTracing(opts *Options) *tracing {
-	var o Options
-	if opts != nil {
-		o = *opts
-	}
-	if o.TracerProvider == nil {
-		o.TracerProvider = otel.GetTracerProvider()
-	}
-	if o.Propagator == nil {
-		o.Propagator = otel.GetTextMapPropagator()
-	}
+	o := cmp.Or(opts, &Options{})
+	tracers := cmp.Or(o.TracerProvider, otel.GetTracerProvider())
 	return &tracing{
-		tracer:     o.TracerProvider.Tracer(scope, trace.WithSchemaURL(semconv.SchemaURL)),
-		propagator: o.Propagator,
+		tracer:     tracers.Tracer(scope, trace.WithSchemaURL(semconv.SchemaURL)),
+		propagator: cmp.Or(o.Propagator, otel.GetTextMapPropagator()),
 		linksOnly:  o.LinksOnly,
 		attributes: append(slices.Clone(o.Attributes), system),
 	}

@@ -19,8 +19,6 @@ const (
 	ended
 )
 
-var phaseNames = [...]string{"joining", "following", "leaving", "ending", "ended"}
-
 // A verb is the kind of an action.
 type verb int
 

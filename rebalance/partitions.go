@@ -28,8 +28,6 @@ const (
 	releasing              // a Release runs
 )
 
-var stageNames = [...]string{"queued", "trying", "waiting", "owned", "releasing"}
-
 // A holding is one partition that is assigned to the member, or not yet given up.
 type holding struct {
 	stage  stage

@@ -278,3 +278,9 @@ func numbers(list []int) string {
 	}
 	return strings.Trim(fmt.Sprint(list), "[]")
 }
+
+// Names of phases and stages in the scripts.
+var (
+	phaseNames = [...]string{"joining", "following", "leaving", "ending", "ended"}
+	stageNames = [...]string{"queued", "trying", "waiting", "owned", "releasing"}
+)

@@ -121,9 +121,6 @@ func (m *Mover) count(ctx context.Context) (*Plan, error) {
 
 // measure adds keys to a plan.
 func (so *source) measure(ctx context.Context, p *Plan, found []entry) error {
-	if len(found) == 0 {
-		return nil
-	}
 	pipe := so.rdb.Pipeline()
 	lengths, sizes := make([]*redis.Cmd, len(found)), make([]*redis.IntCmd, len(found))
 	for i, e := range found {
