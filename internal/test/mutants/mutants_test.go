@@ -76,6 +76,8 @@ func try(t *testing.T, pkg string, mutants []mutant) {
 			switch {
 			case strings.Contains(out, "no tests to run"):
 				t.Errorf("there is no test %s", m.test)
+			case strings.Contains(out, "Error compiling script"):
+				t.Errorf("the mutant is no program:\n%s", tail(out))
 			case strings.Contains(out, "panic: test timed out"):
 				t.Errorf("%s hangs:\n%s", m.test, tail(out))
 			case !strings.Contains(out, "--- FAIL") && !strings.Contains(out, "panic: "):

@@ -30,7 +30,7 @@ var scheduleMutants = map[string][]mutant{
 		{"a run without its runner is queued again", takeRuns, "g.s, again = 'queued', again + 1", "g.s, again = 'success', again + 1", plainNets},
 		{"runs of runners that live are left alone", takeRuns, "elseif gone[g.r] or unknown", "elseif next(gone) or unknown", "TestBeats/redis"},
 		{"paused jobs start nothing", takeRuns, "elseif g and g.s == 'queued' and paused(task) then", "elseif false then", "TestPausedRunsAreHeld/redis"},
-		{"a frozen run does not run", freezeLua, "take_out(task, t, g, cell)", "if g.s ~= 'running' then take_out(task, t, g, cell) end", stormNets},
+		{"a frozen run does not run", freezeLua, "take_out(task, t, g, cell)\n\t\t\tg.d", "if g.s ~= 'running' then take_out(task, t, g, cell) end\n\t\t\tg.d", stormNets},
 		{"an operation freezes once", freezeLua, "\t\telseif last < op then", "\t\telseif last < op or not g.z then", restNets},
 		{"frozen cells only take notes", cellsLua, "while def and not busy[g.s] and not g.z do", "while def and not busy[g.s] do", "TestFrozenCellsTakeNotes/redis"},
 		{"a cell has one run at a time", cellsLua, "while def and not busy[g.s] and", "while def and", plainNets},
@@ -43,5 +43,21 @@ var scheduleMutants = map[string][]mutant{
 		{"what was held goes on", holdLua, "if def and left > 0 then left = left - admit_next(ARGV[i], def, left) end", "", plainNets},
 		{"cells stay until their facts are acked", pruneLua, "or not g.u or g.u >= looked or", "or not g.u or", "TestForgottenAfterTheLook/redis"},
 		{"a runner keeps what it names", beatRuns, "if not named[cell] then", "if true then", "TestBeats/redis"},
+	},
+	"schedule": {
+		{
+			"a partition that forgot is told its jobs again", "schedule/remember.go",
+			"if !behind && known[o.partition] > 0 {", "if !behind {", "TestAPartitionThatForgotIsToldAgain",
+		},
+		{
+			"operations go on behind the numbers that partitions know", "schedule/remember.go",
+			"o.partition == 0 && slices.Max(known) > last", "slices.Max(known) < last-1<<40", "TestAPartitionThatForgotIsToldAgain",
+		},
+		{"a trigger fires its tasks with their own priority", "schedule/heap.go", "f.Class = ischedule.Own", "f.Class = ischedule.Normal", "TestRunsStartByThePriorityOfTheirTask"},
+		{
+			"operations wait for replicas", "internal/schedule/scheduler.go",
+			", Confirm: lasting[script]}", "}", "TestReplicasConfirmOperationsAndFacts",
+		},
+		{"a new job is not paused", "schedule/operate.go", "if err := x.hold(j, nil); err != nil { // one", "if err := error(nil); err != nil { // one", "TestARemovedJobTakesItsPauseAlong"},
 	},
 }
