@@ -156,7 +156,7 @@ func (p *plain) read(ctx context.Context, logs []string) error {
 	return nil
 }
 
-// newEntries are arguments of XREADGROUP for what nobody has read.
+// newEntries are arguments of XREADGROUP for what was not read yet.
 func newEntries(logs []string) []string {
 	return slices.Concat(logs, slices.Repeat([]string{">"}, len(logs)))
 }

@@ -22,7 +22,8 @@ func (p *program) extensions() []extension.Entry {
 }
 
 // extensionCommands are the command groups of extensions. Those of an extension that the app has not
-// registered are hidden until reveal finds something of it in Redis, unless the program has no app, and needs none for a worker of it.
+// registered are hidden until reveal finds something of it in Redis. A program without an app shows those
+// whose worker needs none.
 func extensionCommands(p *program) (groups []*cobra.Command) {
 	for _, e := range p.extensions() {
 		var commands []*cobra.Command
@@ -35,7 +36,7 @@ func extensionCommands(p *program) (groups []*cobra.Command) {
 		if len(commands) > 0 {
 			group := p.group(e.Name, e.Usage, commands...)
 			works := slices.ContainsFunc(e.Commands, func(c extension.Command) bool { return c.Work != nil })
-			group.Hidden = !e.Registered && (p.app != nil || !works) // a worker of it needs no app
+			group.Hidden = !e.Registered && (p.app != nil || !works)
 			groups = append(groups, group)
 		}
 	}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/runnel-go/runnel/internal/help"
 	"github.com/runnel-go/runnel/internal/outage"
+	"github.com/runnel-go/runnel/internal/retryqueue"
 	ischedule "github.com/runnel-go/runnel/internal/schedule"
 	"github.com/runnel-go/runnel/internal/verdict"
 )
@@ -50,12 +51,12 @@ func (c *crew) judge(r *run, task *taskOf, err, cause error) *ischedule.End {
 		e.Result = ischedule.Interrupted
 		return e
 	case errors.As(err, new(*skip)) || v.Kind == verdict.Drop:
-		e.Result, e.Error = ischedule.Skipped, errorText(err)
+		e.Result, e.Error = ischedule.Skipped, retryqueue.ErrorText(err)
 		return e
 	case errors.Is(cause, ErrTimeout):
-		e.Result, e.Error, e.Wait = ischedule.Timeout, errorText(ErrTimeout), task.wait(r)
+		e.Result, e.Error, e.Wait = ischedule.Timeout, retryqueue.ErrorText(ErrTimeout), task.wait(r)
 	default:
-		e.Result, e.Error, e.Wait = ischedule.Failed, errorText(err), task.wait(r)
+		e.Result, e.Error, e.Wait = ischedule.Failed, retryqueue.ErrorText(err), task.wait(r)
 	}
 	switch v.Kind {
 	case verdict.Retry:
@@ -69,13 +70,6 @@ func (c *crew) judge(r *run, task *taskOf, err, cause error) *ischedule.End {
 
 // handBack is how long a run waits that this worker has no function for.
 const handBack = 5 * time.Second
-
-// errorText is what is kept of an error.
-func errorText(err error) string {
-	const most = 2000
-	text := err.Error()
-	return text[:min(len(text), most)]
-}
 
 // call calls a function; its panic is an error. It returns soon once the context has ended, even if the function does not; the channel is
 // closed when that has.

@@ -34,7 +34,7 @@ func (c *crew) beat(ctx context.Context) {
 	}
 	for n, runs := range by {
 		since := time.Since(c.beaten[n])
-		if since >= life*lifeUsed/10 && !c.late[n] {
+		if len(runs) > 0 && since >= life*lifeUsed/10 && !c.late[n] {
 			c.late[n] = true
 			c.log.Error("runs ended", "partition", n, "runs", len(runs), "err", errSilent)
 			for _, r := range runs {

@@ -343,3 +343,49 @@ func TestAWorkerThatJoinsInterruptsNothing(t *testing.T) {
 		r.want("runs", want...)
 	})
 }
+
+// Where nothing runs there is nothing to say of a worker that was cut off.
+func TestACutOffWorkerWithoutRunsEndsNone(t *testing.T) {
+	inRig(t, nil, func(r *rig, s *schedule.Scheduler) {
+		s.Job("j", one(schedule.Trigger{Name: "minute", Every: time.Minute, Start: begin}, schedule.Task{Do: r.does(nil)}))
+	}, func(r *rig) {
+		w := r.start("w")
+		r.c.Sleep(time.Until(time.Now().Truncate(time.Minute).Add(59 * time.Second)))
+		w.Isolate(8 * time.Second) // while it takes runs
+		r.c.Sleep(20 * time.Second)
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		if told := r.told.String(); strings.Contains(told, "runs ended") {
+			t.Error(told)
+		}
+	})
+}
+
+// A worker dies with more runs than one call takes over, and Redis has forgotten that it was there.
+func TestManyRunsOfAForgottenWorkerAreTakenOver(t *testing.T) {
+	const times = 300
+	var again atomic.Int64
+	inRig(t, &schedule.Options{Concurrency: 2 * times}, func(r *rig, s *schedule.Scheduler) {
+		trigger := schedule.Trigger{Name: "minute", Every: time.Minute, Start: begin.Add(-times * time.Minute), End: begin}
+		s.Job("j", one(trigger, schedule.Task{Do: func(ctx context.Context, run *schedule.Run) error {
+			if run.Attempt == 1 {
+				<-ctx.Done()
+				return ctx.Err()
+			}
+			again.Add(1)
+			return nil
+		}}))
+	}, func(r *rig) {
+		w := r.start("w1")
+		r.c.Sleep(5 * time.Second)
+		w.Kill()
+		for n := range 4 {
+			r.must(r.c.Redis().Del(r.c.Context(), fmt.Sprintf("__srunner:shop.schedule.%d", n)).Err())
+		}
+		r.start("w2")
+		r.c.Sleep(2 * time.Minute)
+		if n := again.Load(); n != times {
+			t.Errorf("%d of %d runs were attempted again", n, times)
+		}
+	})
+}

@@ -281,11 +281,11 @@ func (x *operation) restore() (string, error) {
 func (x *operation) hold(j *ischedule.Job, pause *ischedule.Pause) error {
 	job, text := j.Def.Name, ""
 	if pause != nil {
-		json, err := json.Marshal(pause)
+		data, err := json.Marshal(pause)
 		if err != nil {
 			return err
 		}
-		text = string(json)
+		text = string(data)
 	}
 	holds := make([]*ischedule.Hold, x.s.partitions())
 	for n := range holds {

@@ -17,6 +17,9 @@ import (
 // factsPerBatch is how many facts share their round trips.
 const factsPerBatch = 256
 
+// fireAgain is how long after an error what is due in the heap is tried again. Runs start meanwhile: a full server refuses only what grows.
+const fireAgain = time.Second
+
 // An owner works for one partition and one ownership. Its loop fires what is due, takes runs for the crew, and sleeps until there may be
 // more: the take that found nothing has stored until when, and scripts wake it for what is earlier.
 type owner struct {
@@ -29,17 +32,20 @@ type owner struct {
 	again     chan struct{} // asks for a look; one token
 	ended     atomic.Bool   // facts have been applied since the last look
 
-	memory memory
-	lists  map[string]*list // of what catches up, by ID in the heap
-	asks   int              // for how many runs it asks next
-	first  int              // priority of the first run that could not be taken, for the crew; negative: none
+	memory  memory
+	lists   map[string]*list // of what catches up, by ID in the heap
+	firing  *outage.Outage   // of what is due in the heap
+	unfired time.Time        // when that failed last
+
+	asks  int // for how many runs it asks next
+	first int // priority of the first run that could not be taken, for the crew; negative: none
 }
 
 func newOwner(ctx context.Context, s *Scheduler, own *worker.Ownership) *owner {
 	n, _ := own.At()
 	return &owner{
 		s: s, own: own, ctx: ctx, log: own.Log(), partition: n, fence: own.Fence(), again: make(chan struct{}, 1),
-		lists: map[string]*list{}, asks: fewestAsked, first: -1,
+		lists: map[string]*list{}, asks: fewestAsked, first: -1, firing: outage.New(own.Log(), "triggers", nil),
 	}
 }
 
@@ -162,23 +168,35 @@ func (o *owner) look(unknown bool) (next time.Duration, err error) {
 		began := time.Now()
 		err := o.s.calls.Take(o.ctx, t)
 		o.s.crew.begin(o, t, began, open, err)
-		if t.Recovered+t.Crashed > 0 {
+		lost := t.Recovered + t.Crashed
+		if lost > 0 {
 			o.log.Warn("runs lost their worker", "runs", t.Recovered, "crashed", t.Crashed)
 		}
 		if err != nil {
 			return 0, err
 		}
-		if t.Next == 0 { // something is due in the heap
-			if err := o.fire(); err != nil || o.over(nil) {
+		more := lost == ischedule.PerCall // perhaps
+		unknown = unknown && more
+		due := t.Next == 0 && time.Since(o.unfired) >= fireAgain // in the heap
+		if due {
+			switch err := o.fire(); {
+			case err == nil:
+				o.firing.Recovered()
+			case o.over(err):
 				return 0, err
+			default:
+				o.firing.Failed(o.ctx, err)
+				o.unfired = time.Now()
 			}
 		}
-		if len(t.Runs) > 0 || t.Next == 0 {
-			unknown = false
+		if due || more || len(t.Runs) > 0 {
 			continue
 		}
 		next = expiry
-		if t.Next >= 0 {
+		switch {
+		case t.Next == 0:
+			next = min(next, fireAgain)
+		case t.Next > 0:
 			next = min(next, t.Next)
 		}
 		if o.ended.Swap(false) {

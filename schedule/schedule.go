@@ -82,7 +82,7 @@ func New(app *runnel.App, name string, opts *Options) *Scheduler {
 		panic(s.where() + fmt.Sprintf("Concurrency %d of 1 to %d, Ahead %d, Timeout %v, Keep %d, KeepMin %v: out of range", o.Concurrency, mostConcurrency, o.Ahead, o.Timeout, o.Keep, o.KeepMin))
 	}
 	facts := runnel.NewStream(app, name, func(struct{ Fact string }) string { return "" }, &runnel.StreamOptions{
-		Partitions: cmp.Or(o.Partitions, 0), MaxLen: factsKept, Partitioner: runnel.XXHash,
+		Partitions: o.Partitions, MaxLen: factsKept, Partitioner: runnel.XXHash,
 	})
 	extension.Declare(facts, ischedule.Kind, func() []string { return []string{ischedule.GateRuns} })
 	facts.Process(ischedule.Processor, s.process, &runnel.ProcessorOptions{

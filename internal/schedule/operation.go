@@ -49,8 +49,7 @@ type Op struct {
 	Trigger  string          `json:"trigger,omitempty"`
 	Time     int64           `json:"time,omitempty"` // ms
 	From     int64           `json:"from,omitempty"`
-	To       int64           `json:"to,omitempty"`    // exclusive
-	Rerun    string          `json:"rerun,omitempty"` // of OpBackfill
+	To       int64           `json:"to,omitempty"` // exclusive
 	Order    jobs.CatchUp    `json:"order,omitempty"`
 	Only     bool            `json:"only,omitempty"`
 	Force    bool            `json:"force,omitempty"`
@@ -249,11 +248,11 @@ func (l Ledger) StoreJob(ctx context.Context, fence, name string, operation int6
 	text := ""
 	if j != nil {
 		j.V = version
-		json, err := json.Marshal(j)
+		data, err := json.Marshal(j)
 		if err != nil {
 			return false, err
 		}
-		text = fmt.Sprintf("%d %s", operation, json)
+		text = fmt.Sprintf("%d %s", operation, data)
 	}
 	c := l.s.call0(jobScript, fence, name, operation, text)
 	l.s.client.Run(ctx, c)

@@ -20,7 +20,6 @@ type Rule struct {
 	From    int64        `json:"from,omitempty"` // ms: times behind this, of RuleBackfill from it on
 	To      int64        `json:"to,omitempty"`   // up to this, of RuleBackfill before it
 	Now     int64        `json:"now,omitempty"`  // when the times were found to be missed
-	Rerun   string       `json:"rerun,omitempty"`
 	Class   int64        `json:"priority,omitempty"`
 	Until   int64        `json:"until,omitempty"` // of RulePause
 }
@@ -59,7 +58,6 @@ func SourceOf(id string) string {
 	return source
 }
 
-// ms of priorities.
 var classes = map[jobs.Priority]int64{jobs.PriorityHigh: High, "": Normal, jobs.PriorityNormal: Normal, jobs.PriorityLow: Low, jobs.PriorityBackfill: Backfill}
 
 // ClassOf returns a priority as cells have it.

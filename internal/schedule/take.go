@@ -3,6 +3,7 @@ package schedule
 import (
 	"context"
 	"slices"
+	"strconv"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -138,12 +139,15 @@ func (s *Scheduler) Finishes(ctx context.Context, by map[int][]*End) map[int]err
 	return errs
 }
 
+// lowestPlaces is where runs of the lowest priority begin in the ready queue; see admit in cells.lua.
+var lowestPlaces = strconv.Itoa(Backfill) + "e15"
+
 // Waiting returns how many runs of the lowest priority wait in all partitions, and how many of a job are held.
 func (s *Scheduler) Waiting(ctx context.Context, partitions int, job string) (int64, error) {
 	pipe := s.client.Retrying.Pipeline()
 	counts := make([]*redis.IntCmd, 0, 2*partitions)
 	for n := range partitions {
-		counts = append(counts, pipe.ZCount(ctx, s.key("sready", n), "3e15", "+inf"), pipe.ZLexCount(ctx, s.key("swait", n), "["+job+"/", "("+job+"0")) // "0" follows "/"
+		counts = append(counts, pipe.ZCount(ctx, s.key("sready", n), lowestPlaces, "+inf"), pipe.ZLexCount(ctx, s.key("swait", n), "["+job+"/", "("+job+"0")) // "0" follows "/"
 	}
 	if _, err := pipe.Exec(ctx); err != nil {
 		return 0, err

@@ -45,5 +45,5 @@ for i = 1, #ARGV, 9 do
 		save(cell, g)
 	end
 end
-repeated()
+if n[1] == 0 then repeated() end
 return n
