@@ -89,7 +89,7 @@ func (l *readConn) interrupt(ctx context.Context) error {
 		return nil
 	}
 	if id != 0 && l.c.CanUnblock() {
-		err := l.control.ClientUnblock(ctx, id).Err()
+		err := unblock(ctx, l.control, id)
 		if err == nil {
 			return nil
 		}
@@ -103,6 +103,18 @@ func (l *readConn) interrupt(ctx context.Context) error {
 	}
 	cur.closeNow()
 	return nil
+}
+
+// unblock has a blocked read of a connection return without a result. While the server pauses writes,
+// as before a failover that is asked for, a read is held back until the end of the pause, and Redis up
+// to 8.0 and Valkey up to 8.1 panic when CLIENT UNBLOCK hits it then. A script is held back, too, and
+// with it what comes behind it in the same packet.
+func unblock(ctx context.Context, rdb *redis.Client, id int64) error {
+	pipe := rdb.Pipeline()
+	pipe.Eval(ctx, "return 1", nil)
+	unblocked := pipe.ClientUnblock(ctx, id)
+	_, _ = pipe.Exec(ctx)
+	return unblocked.Err()
 }
 
 // kill is Reader.Kill for this connection.

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/runnel-go/runnel/internal/test/redistest"
 	"github.com/runnel-go/runnel/internal/test/servers"
 )
 
@@ -205,4 +206,38 @@ func TestALateInterruptionIsHarmless(t *testing.T) {
 			cur.closeNow()
 		}
 	})
+}
+
+// A server that pauses writes, as before a failover that is asked for, holds reads back. Redis and
+// Valkey have ended with a panic when CLIENT UNBLOCK hit such a read.
+func TestAnInterruptionDuringAPauseOfWrites(t *testing.T) {
+	e := realEnv(t)
+	p := "__strm:example.orders.0"
+	e.own(p)
+	r := e.NewReader()
+	defer r.Close()
+	_, err := r.Read(e.ctx(), group, "c", []string{p}, 10, 0)
+	e.must(err)
+	e.must(e.raw.Do(e.ctx(), "CLIENT", "PAUSE", 60_000, "WRITE").Err())
+	answered := make(chan error, 1)
+	go func() {
+		_, err := r.Read(e.ctx(), group, "c", []string{p}, 10, time30s)
+		answered <- err
+	}()
+	redistest.Eventually(t, "the read is held back", func() bool {
+		return e.raw.InfoMap(e.ctx(), "clients").Item("Clients", "blocked_clients") == "1"
+	})
+	interrupted := make(chan error, 1)
+	go func() { interrupted <- r.Interrupt(e.ctx()) }()
+	redistest.Eventually(t, "the interruption, too", func() bool {
+		return e.raw.InfoMap(e.ctx(), "clients").Item("Clients", "blocked_clients") == "2"
+	})
+	e.must(e.raw.Do(e.ctx(), "CLIENT", "UNPAUSE").Err())
+	if err := <-interrupted; err != nil {
+		t.Errorf("interruption: %v", err)
+	}
+	if err := servers.Interrupted(t, r, answered); err != nil {
+		t.Errorf("woken read: %v", err)
+	}
+	equal(t, "CanUnblock", e.CanUnblock(), true)
 }

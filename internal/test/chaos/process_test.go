@@ -9,6 +9,8 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strings"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -24,6 +26,7 @@ type process struct {
 	exited  chan struct{}
 	err     error // of Wait, once exited
 	stopped bool
+	endured atomic.Bool // a failover
 }
 
 // start starts a worker process with its own link and, if stepping, a wall clock that jumps.
@@ -101,7 +104,7 @@ func (s *scene) terminate(p *process) {
 	s.wg.Go(func() {
 		select {
 		case <-p.exited:
-			if p.err != nil && !s.poisoned(p) {
+			if p.err != nil && !s.excused(p) {
 				s.t.Errorf("worker %s after SIGTERM: %v\n%s", p.name, p.err, s.tail(p))
 			}
 		case <-time.After(s.plan.patience):
@@ -120,13 +123,23 @@ func (s *scene) reap() {
 	for _, p := range slices.Clone(s.live) {
 		select {
 		case <-p.exited:
-			if !s.poisoned(p) {
+			if !s.excused(p) {
 				s.t.Errorf("worker %s ended by itself: %v\n%s", p.name, p.err, s.tail(p))
 			}
 			s.drop(p)
 		default:
 		}
 	}
+}
+
+// excused reports whether a process may have failed: an event ended it, or Redis was away, during a
+// failover, for longer than a worker waits for it at its start.
+func (s *scene) excused(p *process) bool {
+	if s.poisoned(p) {
+		return true
+	}
+	history, err := os.Stat(p.log)
+	return err == nil && history.Size() == 0 && p.endured.Load() && strings.Contains(s.tail(p), "app chaos: redis at ")
 }
 
 func (s *scene) tail(p *process) string {

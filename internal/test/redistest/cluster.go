@@ -87,6 +87,11 @@ func (c *Cluster) Client(t testing.TB) *redis.ClusterClient {
 // and the replicas follow.
 func (c *Cluster) Settle() {
 	c.t.Helper()
+	for _, n := range c.nodes {
+		if !n.Running() && !n.proc.killed.Load() {
+			c.t.Fatalf("node %s ended by itself\n%s", n.Addr(), n.Log())
+		}
+	}
 	c.wait("the cluster is complete", func(n *Server) bool {
 		return c.info(n, "cluster_state") == "ok" && c.info(n, "cluster_slots_ok") == strconv.Itoa(slots)
 	})
