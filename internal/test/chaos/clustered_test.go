@@ -169,5 +169,5 @@ func (o *clustered) flush(s *scene) {
 		}
 	}
 	s.flush(o.nodes[master], where, 1)
-	s.beats.from = time.Now() // what other masters had of it is not told again
+	s.beats.forgotten()
 }

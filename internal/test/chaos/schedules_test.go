@@ -82,14 +82,14 @@ func (b *beats) left() string {
 	if err != nil {
 		return err.Error()
 	}
-	view, partition := ischedule.New(client, "beats").View(), func(id string) int { return runnel.XXHash.Func(id, beatPartitions) }
-	state, err := view.Triggers(ctx, partition(trigger), trigger)
+	view := ischedule.New(client, "beats").View()
+	state, err := view.Triggers(ctx, beatPartition(trigger), trigger)
 	if err != nil || !state[0].There || state[0].Position < b.until.UnixMilli() {
 		return fmt.Sprintf("trigger %s is %+v, %v\n", trigger, state, err)
 	}
 	for _, name := range beatTasks {
 		task := "pulse/task/" + name
-		cells, err := view.Look(ctx, partition(task), []string{task}, b.until.UnixMilli(), 10_000)
+		cells, err := view.Look(ctx, beatPartition(task), []string{task}, b.until.UnixMilli(), 10_000)
 		if err != nil {
 			return fmt.Sprintf("task %s: %v\n", task, err)
 		}
@@ -108,6 +108,27 @@ func (b *beats) left() string {
 	}
 	return ""
 }
+
+// forgotten has the times judged from when all tasks are known again: what other masters tell a partition that has forgotten its
+// tasks before that is lost, and what they told it before is not told again.
+func (b *beats) forgotten() {
+	awaitNil(b.t, "definition of all tasks", func(ctx context.Context) error {
+		client, err := appview.Of(b.app).Client()
+		if err != nil {
+			return err
+		}
+		_, known, err := ischedule.New(client, "beats").Ledger().Numbers(ctx, beatPartitions)
+		for _, name := range beatTasks {
+			if n := beatPartition("pulse/task/" + name); err == nil && known[n] == 0 {
+				err = fmt.Errorf("task %s is not known in partition %d", name, n)
+			}
+		}
+		return err
+	})
+	b.from = time.Now()
+}
+
+func beatPartition(source string) int { return runnel.XXHash.Func(source, beatPartitions) }
 
 // twice returns the attempts that were begun more than once. Numbers of what a server has forgotten begin anew.
 func (b *beats) twice() (all []string) {
