@@ -118,7 +118,7 @@ func (e *PartitionError) Error() string {
 // chosen returns the named partitions of a stream, or all if none is named.
 func chosen(stream string, m store.Meta, named []int) ([]int, error) {
 	if len(named) == 0 {
-		return allOf(m.Partitions), nil
+		return m.Numbers(), nil
 	}
 	for _, n := range named {
 		if n < 0 || n >= m.Partitions {
@@ -126,14 +126,6 @@ func chosen(stream string, m store.Meta, named []int) ([]int, error) {
 		}
 	}
 	return named, nil
-}
-
-func allOf(partitions int) []int {
-	all := make([]int, partitions)
-	for n := range all {
-		all[n] = n
-	}
-	return all
 }
 
 // A Stream is the declaration of a stream.
@@ -185,11 +177,7 @@ func streamOf(name string, m store.Meta) Stream {
 // occupied returns the partitions that are not empty, and the unreadable ones, whose later read
 // returns the error.
 func occupied(ctx context.Context, c *store.Client, stream, processor string, partitions []int, has func(store.View) bool) ([]int, error) {
-	places := make([]store.Partition, len(partitions))
-	for i, n := range partitions {
-		places[i] = c.Partition(stream, processor, n)
-	}
-	views, err := c.Views(ctx, places)
+	views, err := c.Views(ctx, c.Partitions(stream, processor, partitions))
 	if err != nil {
 		return nil, err
 	}

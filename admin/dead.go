@@ -5,7 +5,6 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"sort"
 	"time"
 
 	"github.com/runnel-go/runnel/internal/entryid"
@@ -80,7 +79,7 @@ func (d *DeadLetters) read(ctx context.Context, by *Filter, fields bool) ([]Dead
 	if f.ID != "" && len(r.chosen) > 1 {
 		return nil, ambiguous(f.ID, r.chosen, func(d DeadLetter) string { return fmt.Sprintf("%s (event %s)", d.ID, d.Event) })
 	}
-	return atMost(&f, r.chosen), nil
+	return atMost(f.Limit, r.chosen), nil
 }
 
 // occupied returns the partitions that have dead letters, and the stream's metadata. A missing
@@ -90,7 +89,7 @@ func (d *DeadLetters) occupied(ctx context.Context) (*store.Client, store.Meta, 
 	if err != nil {
 		return nil, m, nil, err
 	}
-	some, err := occupied(ctx, client, d.stream, d.processor, allOf(m.Partitions), func(v store.View) bool { return v.Dead > 0 })
+	some, err := occupied(ctx, client, d.stream, d.processor, m.Numbers(), func(v store.View) bool { return v.Dead > 0 })
 	if err == nil && len(some) == 0 && !slices.Contains(m.Processors, d.processor) {
 		err = d.c.noProcessor(client, d.stream, d.processor, m)
 	}
@@ -144,10 +143,7 @@ func (r *letterReader) read(ctx context.Context, p store.Partition) error {
 }
 
 func (r *letterReader) sort() {
-	sort.SliceStable(r.chosen, func(i, j int) bool {
-		a, b := &r.chosen[i], &r.chosen[j]
-		return oldest(a.entry, b.entry, a.Partition, b.Partition) < 0
-	})
+	slices.SortStableFunc(r.chosen, func(a, b DeadLetter) int { return oldest(a.entry, b.entry, a.Partition, b.Partition) })
 }
 
 func letterOf(d store.DeadLetter) DeadLetter {

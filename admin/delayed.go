@@ -4,7 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"sort"
+	"slices"
 	"time"
 
 	"github.com/runnel-go/runnel/internal/inspect"
@@ -67,7 +67,7 @@ func (d *Delayed) List(ctx context.Context, f *DelayedFilter) ([]DelayedEvent, e
 		}
 	}
 	r.sort()
-	return r.chosen[:r.most()], nil
+	return atMost(f.Limit, r.chosen), nil
 }
 
 type delayedReader struct {
@@ -77,13 +77,6 @@ type delayedReader struct {
 	trips  inspect.Pace
 	held   int64 // bytes of the fields of the selected events
 	chosen []DelayedEvent
-}
-
-func (r *delayedReader) most() int {
-	if r.f.Limit == 0 {
-		return len(r.chosen)
-	}
-	return min(r.f.Limit, len(r.chosen))
 }
 
 func (r *delayedReader) read(ctx context.Context, partition int) error {
@@ -131,9 +124,8 @@ func (r *delayedReader) forget() {
 }
 
 func (r *delayedReader) sort() {
-	sort.SliceStable(r.chosen, func(i, j int) bool {
-		a, b := &r.chosen[i], &r.chosen[j]
-		return cmp.Or(a.Due.Compare(b.Due), cmp.Compare(a.Partition, b.Partition)) < 0
+	slices.SortStableFunc(r.chosen, func(a, b DelayedEvent) int {
+		return cmp.Or(a.Due.Compare(b.Due), cmp.Compare(a.Partition, b.Partition))
 	})
 }
 

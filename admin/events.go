@@ -57,9 +57,9 @@ func contains(text, part string) bool {
 	return strings.Contains(strings.ToLower(text), strings.ToLower(part))
 }
 
-func atMost[T any](f *Filter, list []T) []T {
-	if f.Limit > 0 && f.Limit < len(list) {
-		return list[:f.Limit]
+func atMost[T any](limit int, list []T) []T {
+	if limit > 0 && limit < len(list) {
+		return list[:limit]
 	}
 	return list
 }

@@ -27,15 +27,13 @@ func (c *Client) Quarantines(ctx context.Context) ([]Quarantine, error) {
 		return nil, err
 	}
 	var out []Quarantine
-	for _, s := range app.Streams {
-		for _, p := range s.Processors {
-			for _, one := range p.Partitions {
-				if one.Err != "" {
-					return nil, fmt.Errorf("stream %s partition %d: processor %s: %s", p.Stream, one.Partition, p.Processor, one.Err)
-				}
-				if q := one.Quarantine; q != nil {
-					out = append(out, Quarantine{p.Stream, p.Processor, one.Partition, q.Reason, q.Event, q.Worker, q.At})
-				}
+	for _, p := range app.Processors() {
+		for _, one := range p.Partitions {
+			if one.Err != "" {
+				return nil, fmt.Errorf("stream %s partition %d: processor %s: %s", p.Stream, one.Partition, p.Processor, one.Err)
+			}
+			if q := one.Quarantine; q != nil {
+				out = append(out, Quarantine{p.Stream, p.Processor, one.Partition, q.Reason, q.Event, q.Worker, q.At})
 			}
 		}
 	}

@@ -43,7 +43,9 @@ func (c *Client) RemoveProcessor(ctx context.Context, stream, processor string, 
 	if err != nil {
 		return gone, err
 	}
-	if gone.Python = pythonRuns(state.Members); gone.Python {
+	// Of a processor that Python's runnel runs only the registration belongs to this implementation.
+	gone.Python = slices.ContainsFunc(state.Members, func(m inspect.MemberState) bool { return m.Alive && m.Worker == inspect.PythonWorker })
+	if gone.Python {
 		if !opts.DryRun {
 			_, err = client.Unregister(ctx, stream, processor)
 		}
@@ -79,12 +81,6 @@ func notRun(p *inspect.ProcessorState) error {
 		}
 	}
 	return nil
-}
-
-// pythonRuns reports whether Python's runnel runs a processor. Then only its registration belongs
-// to this implementation.
-func pythonRuns(members []inspect.MemberState) bool {
-	return slices.ContainsFunc(members, func(m inspect.MemberState) bool { return m.Alive && m.Worker == inspect.PythonWorker })
 }
 
 // A RulesLeftError is returned if a removal succeeded but the removal of its rules failed.

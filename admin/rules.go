@@ -1,6 +1,7 @@
 package admin
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -10,6 +11,7 @@ import (
 
 	"github.com/runnel-go/runnel/internal/extension"
 	"github.com/runnel-go/runnel/internal/inspect"
+	"github.com/runnel-go/runnel/internal/monotime"
 	"github.com/runnel-go/runnel/internal/rules"
 	"github.com/runnel-go/runnel/internal/store"
 )
@@ -214,9 +216,7 @@ func (c *core) awaitPart(ctx context.Context, part *extension.Target, err error)
 			break
 		}
 		c.tell(fmt.Sprintf("waiting for %d %ss", n, part.Noun), 0, 0)
-		select {
-		case <-time.After(idlePoll):
-		case <-ctx.Done():
+		if !monotime.Sleep(ctx, idlePoll) {
 			err = ctx.Err()
 		}
 	}
@@ -252,9 +252,7 @@ func (c *Client) SetRule(ctx context.Context, kind RuleKind, s Scope, opts *Rule
 	if o.For < 0 || o.For > 0 && o.For < time.Millisecond {
 		return RuleChange{}, fmt.Errorf("%s of %s for %v: want at least a millisecond", kind, s, o.For)
 	}
-	if o.Who == "" {
-		o.Who = rules.Whoami()
-	}
+	o.Who = cmp.Or(o.Who, rules.Whoami())
 	client, err := c.scoped(s)
 	if err != nil {
 		return RuleChange{}, err

@@ -62,16 +62,14 @@ func (c *Client) Status(ctx context.Context) (*Status, error) {
 	for _, f := range findings {
 		s.Findings = append(s.Findings, f.Text)
 	}
-	for _, st := range app.Streams {
-		for _, p := range st.Processors {
-			t := p.Totals
-			s.Processors = append(s.Processors, ProcessorStatus{
-				Stream: p.Stream, Processor: p.Processor, Workers: p.Working(),
-				Partitions: len(p.Partitions), Owned: t.Owned, Paused: t.Held, Quarantined: t.Quarantined,
-				Lag: t.Lag, LagMore: t.LagMore, Oldest: time.Duration(t.Age) * time.Millisecond,
-				Delayed: t.Delayed, Parked: t.Parked, Dead: t.Dead, Lost: t.Lost,
-			})
-		}
+	for _, p := range app.Processors() {
+		t := p.Totals
+		s.Processors = append(s.Processors, ProcessorStatus{
+			Stream: p.Stream, Processor: p.Processor, Workers: p.Working(),
+			Partitions: len(p.Partitions), Owned: t.Owned, Paused: t.Held, Quarantined: t.Quarantined,
+			Lag: t.Lag, LagMore: t.LagMore, Oldest: time.Duration(t.Age) * time.Millisecond,
+			Delayed: t.Delayed, Parked: t.Parked, Dead: t.Dead, Lost: t.Lost,
+		})
 	}
 	return s, nil
 }

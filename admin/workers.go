@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/runnel-go/runnel/internal/inspect"
+	"github.com/runnel-go/runnel/internal/monotime"
 	"github.com/runnel-go/runnel/internal/store"
 	"github.com/runnel-go/runnel/rebalance"
 )
@@ -40,7 +41,10 @@ func (w *Workers) List(ctx context.Context) ([]Worker, error) {
 		return nil, err
 	}
 	var out []Worker
-	err = processors(app, func(p *inspect.ProcessorState) error {
+	for _, p := range app.Processors() {
+		if p.MembersErr != "" {
+			return out, errors.New(p.MembersErr)
+		}
 		for _, m := range p.Members {
 			w := Worker{Stream: p.Stream, Processor: p.Processor, Name: m.Worker, Executor: m.Executor, JoinedAt: m.JoinedAt, Alive: m.Alive, Assigned: m.Assigned, Pinned: m.Pinned}
 			if m.Drained != nil {
@@ -53,25 +57,8 @@ func (w *Workers) List(ctx context.Context) ([]Worker, error) {
 			}
 			out = append(out, w)
 		}
-		return nil
-	})
-	return out, err
-}
-
-// processors calls fn for each processor of an app whose members could be read.
-func processors(app *inspect.AppState, fn func(*inspect.ProcessorState) error) error {
-	for i := range app.Streams {
-		for j := range app.Streams[i].Processors {
-			p := &app.Streams[i].Processors[j]
-			if p.MembersErr != "" {
-				return errors.New(p.MembersErr)
-			}
-			if err := fn(p); err != nil {
-				return err
-			}
-		}
 	}
-	return nil
+	return out, nil
 }
 
 func (c *core) look(ctx context.Context) (*inspect.AppState, error) {
@@ -136,7 +123,10 @@ func (w *Workers) find(ctx context.Context, of WorkerOf, end bool) (found []Work
 		return nil, err
 	}
 	var there []string
-	err = processors(app, func(p *inspect.ProcessorState) error {
+	for _, p := range app.Processors() {
+		if p.MembersErr != "" {
+			return nil, errors.New(p.MembersErr)
+		}
 		name, known := memberNamed(p.Members, of.Name)
 		if _, is := p.Cordons[of.Name]; !known && is && end {
 			name, known = of.Name, true
@@ -147,12 +137,11 @@ func (w *Workers) find(ctx context.Context, of WorkerOf, end bool) (found []Work
 		for _, m := range p.Members {
 			there = append(there, m.Worker)
 		}
-		return nil
-	})
-	if err == nil && len(found) == 0 {
-		err = noWorker(of.Name, there)
 	}
-	return found, err
+	if len(found) == 0 {
+		return nil, noWorker(of.Name, there)
+	}
+	return found, nil
 }
 
 // lookFor returns the app with the named processor, or with all.
@@ -281,10 +270,8 @@ func (w *Workers) AwaitDrained(ctx context.Context, drained []Assignment) error 
 			if !slices.ContainsFunc(p.Members, func(m inspect.MemberState) bool { return m.Drained == nil }) {
 				return fmt.Errorf("%s/%s: every worker is drained, so that each has its share: start another one, or end one of the drains", one.Stream, one.Processor)
 			}
-			select {
-			case <-ctx.Done():
+			if !monotime.Sleep(ctx, drainPoll) {
 				return ctx.Err()
-			case <-time.After(drainPoll):
 			}
 		}
 	}

@@ -181,11 +181,7 @@ func partitionsOf(r *http.Request, meta store.Meta) ([]int, error) {
 		text = strconv.Itoa(n)
 	}
 	if text == "" {
-		all := make([]int, meta.Partitions)
-		for n := range all {
-			all[n] = n
-		}
-		return all, nil
+		return meta.Numbers(), nil
 	}
 	n, err := strconv.Atoi(text)
 	if err != nil || n < 0 || n >= meta.Partitions {

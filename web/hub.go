@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/runnel-go/runnel/internal/inspect"
+	"github.com/runnel-go/runnel/internal/monotime"
 )
 
 const (
@@ -80,12 +81,8 @@ func (h *hub) lead(ctx context.Context) {
 		return
 	}
 	for {
-		timer := time.NewTimer(h.wait())
-		select {
-		case <-ctx.Done():
-			timer.Stop()
+		if !monotime.Sleep(ctx, h.wait()) {
 			return
-		case <-timer.C:
 		}
 		began := h.begin()
 		limited, cancel := context.WithTimeout(ctx, lookPatience)

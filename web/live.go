@@ -68,15 +68,10 @@ func (d *dashboard) live(w http.ResponseWriter, r *http.Request) {
 	}
 	ended := d.ends.of(r)
 	ctx, cancel := context.WithCancel(r.Context())
-	looking := make(chan struct{})
-	go func() {
-		defer close(looking)
-		d.hub.lead(ctx)
-	}()
-	defer func() {
-		cancel()
-		<-looking
-	}()
+	var looking sync.WaitGroup
+	looking.Go(func() { d.hub.lead(ctx) })
+	defer looking.Wait()
+	defer cancel()
 	w.Header().Set("Content-Type", "text/event-stream")
 	w.Header().Set("X-Accel-Buffering", "no") // a proxy must not buffer until the end
 	hello, err := json.Marshal(greeting{d.app, d.opts.Every.Milliseconds(), d.opts.AllowActions, time.Now().UnixMilli(), d.hub.memory()})

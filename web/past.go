@@ -1,6 +1,7 @@
 package web
 
 import (
+	"cmp"
 	"time"
 
 	"github.com/runnel-go/runnel/internal/inspect"
@@ -86,12 +87,7 @@ func ownersOf(p *inspect.ProcessorState) []ownership {
 }
 
 // nameOf returns the owner of a partition: a worker, or an executor that is no member.
-func nameOf(s *inspect.PartitionState) string {
-	if s.Worker != "" {
-		return s.Worker
-	}
-	return s.Executor
-}
+func nameOf(s *inspect.PartitionState) string { return cmp.Or(s.Worker, s.Executor) }
 
 func movesBetween(was, is []ownership, processor string, at int64) (moves []move) {
 	if len(was) != len(is) {

@@ -1,6 +1,7 @@
 package inspect
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 
@@ -38,12 +39,9 @@ type backed struct {
 
 // NewBack begins at an entry ID in each partition, or at the ends if from is "".
 func NewBack(c *store.Client, stream string, partitions []int, from string) *Back {
-	if from == "" {
-		from = "+"
-	}
 	b := &Back{client: c}
 	for _, n := range partitions {
-		b.parts = append(b.parts, &backed{number: n, log: c.Keys().Partition(stream, n), from: from, page: backFirst})
+		b.parts = append(b.parts, &backed{number: n, log: c.Keys().Partition(stream, n), from: cmp.Or(from, "+"), page: backFirst})
 	}
 	return b
 }

@@ -1,14 +1,12 @@
 package inspect
 
 import (
+	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"strconv"
 	"strings"
 	"time"
-
-	"github.com/redis/go-redis/v9"
 
 	"github.com/runnel-go/runnel/internal/help"
 	"github.com/runnel-go/runnel/internal/keys"
@@ -122,7 +120,7 @@ func (d *doctor) say(check, level, advice, found string, args ...any) {
 
 func (d *doctor) ask(ctx context.Context) error {
 	info, err := d.node.Redis.Info(ctx).Result()
-	if err != nil && !refused(err) {
+	if err != nil && !redisconn.IsReply(err) {
 		return err
 	}
 	if err == nil {
@@ -131,7 +129,7 @@ func (d *doctor) ask(ctx context.Context) error {
 	// By name: CONFIG GET * would read the server's password as well.
 	for _, name := range []string{"save", "appendfsync", "min-replicas-to-write", "cluster-require-full-coverage"} {
 		found, err := d.node.Redis.ConfigGet(ctx, name).Result()
-		if err != nil && !refused(err) {
+		if err != nil && !redisconn.IsReply(err) {
 			return err
 		}
 		for name, value := range found {
@@ -157,11 +155,6 @@ func sectionsOf(info string) map[string]map[string]string {
 		}
 	}
 	return sections
-}
-
-func refused(err error) bool {
-	var reply redis.Error
-	return errors.As(err, &reply)
 }
 
 func (d *doctor) version(ctx context.Context) error {
@@ -218,7 +211,7 @@ func (d *doctor) persistence() {
 	case d.info("persistence", "aof_enabled") == "1" && d.info("persistence", "aof_last_write_status") == "err":
 		d.say("persistence", LevelProblem, "look at the disk and the log of Redis: it refuses writes meanwhile", "the append-only file cannot be written")
 	case d.info("persistence", "aof_enabled") == "1":
-		d.say("persistence", LevelOK, "", "append-only file, fsync %s", orUnknown(d.config["appendfsync"]))
+		d.say("persistence", LevelOK, "", "append-only file, fsync %s", cmp.Or(d.config["appendfsync"], "unknown"))
 	case d.info("persistence", "rdb_last_bgsave_status") == "err":
 		d.say("persistence", LevelProblem, "look at the disk and the log of Redis: it refuses writes meanwhile", "the last snapshot failed")
 	case d.config != nil && d.config["save"] == "":
@@ -226,13 +219,6 @@ func (d *doctor) persistence() {
 	default:
 		d.say("persistence", LevelWarning, advice, "snapshots only: a crash of the server forgets what came since the last one, acks and events alike")
 	}
-}
-
-func orUnknown(s string) string {
-	if s == "" {
-		return "unknown"
-	}
-	return s
 }
 
 func (d *doctor) memory() {

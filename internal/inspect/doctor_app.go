@@ -117,12 +117,7 @@ func (d *doctor) members(l *look, stream, processor string) {
 		if len(m.NotReading) == 0 {
 			continue
 		}
-		var since time.Time
-		for _, at := range m.NotReading {
-			if since.IsZero() || at.Before(since) {
-				since = at
-			}
-		}
+		since := slices.MinFunc(slices.Collect(maps.Values(m.NotReading)), time.Time.Compare)
 		d.say("app", LevelProblem, "look at its log for `op=reads`; it gives them up after its lease; "+help.NotReading,
 			"stream %s: processor %s: worker %s is not reading partitions %s since %s", stream, processor, m.Worker,
 			rebalance.Ranges(slices.Sorted(maps.Keys(m.NotReading))), since.Format(time.RFC3339))

@@ -13,7 +13,7 @@ func (d *doctor) cluster(ctx context.Context, nodes []redisconn.Node) error {
 		return nil
 	}
 	text, err := d.c.Redis().Do(ctx, "CLUSTER", "INFO").Text()
-	if err != nil && !refused(err) {
+	if err != nil && !redisconn.IsReply(err) {
 		return err
 	}
 	told := map[string]string{}

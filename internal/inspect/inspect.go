@@ -49,10 +49,10 @@ func Processor(ctx context.Context, c *store.Client, stream, processor string, c
 	if !ok {
 		return nil, fmt.Errorf("stream %s: no metadata", stream)
 	}
-	if err := l.readBeats(ctx, stream, processor); err != nil {
+	if err := l.read(ctx, l.beats(stream, processor)...); err != nil {
 		return nil, err
 	}
-	seen, err := Partitions(ctx, c, stream, processor, allOf(m.Partitions), l.count)
+	seen, err := Places(ctx, c, c.Partitions(stream, processor, m.Numbers()), l.count)
 	if err != nil {
 		return nil, err
 	}
@@ -65,23 +65,10 @@ func Members(ctx context.Context, c *store.Client, stream, processor string) (re
 	if err := l.read(ctx, c.Keys().Membership(stream, processor)); err != nil {
 		return rebalance.Group{}, nil, err
 	}
-	if err := l.readBeats(ctx, stream, processor); err != nil {
+	if err := l.read(ctx, l.beats(stream, processor)...); err != nil {
 		return rebalance.Group{}, nil, err
 	}
 	return l.members(stream, processor)
-}
-
-// Partitions looks at some partitions of a processor; see Places.
-func Partitions(ctx context.Context, c *store.Client, stream, processor string, numbers []int, count int64) ([]PartitionState, error) {
-	return Places(ctx, c, placesOf(c, stream, processor, numbers), count)
-}
-
-func placesOf(c *store.Client, stream, processor string, numbers []int) []store.Partition {
-	places := make([]store.Partition, len(numbers))
-	for i, n := range numbers {
-		places[i] = c.Partition(stream, processor, n)
-	}
-	return places
 }
 
 // Places looks at partitions as processors see them, and does not name the workers. It takes one

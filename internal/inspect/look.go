@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"sort"
 	"strings"
 
 	"github.com/runnel-go/runnel/internal/redisconn"
@@ -88,10 +87,6 @@ func (l *look) prepare(ctx context.Context, streams []string) error {
 	keys = keys[:0]
 	each(func(stream, processor string) { keys = append(keys, l.beats(stream, processor)...) })
 	return l.read(ctx, keys...)
-}
-
-func (l *look) readBeats(ctx context.Context, stream, processor string) error {
-	return l.read(ctx, l.beats(stream, processor)...)
 }
 
 // beats returns the heartbeat keys of a processor's members, none if the membership cannot be read:
@@ -214,7 +209,7 @@ func allPlaces(c *store.Client, stream string, m store.Meta) (places []store.Par
 		names = []string{""} // what all processors share
 	}
 	for _, name := range names {
-		places = append(places, placesOf(c, stream, name, allOf(m.Partitions))...)
+		places = append(places, c.Partitions(stream, name, m.Numbers())...)
 	}
 	return places
 }
@@ -282,14 +277,6 @@ func (l *look) processor(stream, processor string, seen []PartitionState) (*Proc
 	return p, nil
 }
 
-func allOf(partitions int) []int {
-	all := make([]int, partitions)
-	for n := range all {
-		all[n] = n
-	}
-	return all
-}
-
 // members returns a membership and its members with their heartbeats, which must have been read.
 func (l *look) members(stream, processor string) (rebalance.Group, []MemberState, error) {
 	g, err := l.group(stream, processor)
@@ -321,9 +308,8 @@ func (l *look) members(stream, processor string) (rebalance.Group, []MemberState
 		}
 		members = append(members, m)
 	}
-	sort.Slice(members, func(i, j int) bool {
-		a, b := &members[i], &members[j]
-		return cmp.Or(cmp.Compare(a.Worker, b.Worker), cmp.Compare(a.Executor, b.Executor)) < 0
+	slices.SortFunc(members, func(a, b MemberState) int {
+		return cmp.Or(cmp.Compare(a.Worker, b.Worker), cmp.Compare(a.Executor, b.Executor))
 	})
 	return g, members, nil
 }

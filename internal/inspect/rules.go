@@ -9,6 +9,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/runnel-go/runnel/internal/monotime"
 	"github.com/runnel-go/runnel/internal/rules"
 	"github.com/runnel-go/runnel/internal/store"
 )
@@ -55,10 +56,8 @@ func (a *AppState) Stops() []RuleState {
 		}
 		out = append(out, r)
 	}
-	for i := range a.Streams {
-		for j := range a.Streams[i].Processors {
-			out = append(out, a.Streams[i].Processors[j].quarantines()...)
-		}
+	for _, p := range a.Processors() {
+		out = append(out, p.quarantines()...)
 	}
 	return out
 }
@@ -115,16 +114,13 @@ func (a *AppState) hold(set rules.Set, now time.Time, err error) {
 	for _, r := range set.InForce(now) {
 		a.Rules = append(a.Rules, StateOf(r))
 	}
-	for _, s := range a.Streams {
-		for i := range s.Processors {
-			p := &s.Processors[i]
-			for n := range p.Partitions {
-				if by := set.Holding(s.Stream, p.Processor, n, now); len(by) > 0 {
-					p.Partitions[n].Held = string(by[0].Kind)
-				}
+	for _, p := range a.Processors() {
+		for n := range p.Partitions {
+			if by := set.Holding(p.Stream, p.Processor, n, now); len(by) > 0 {
+				p.Partitions[n].Held = string(by[0].Kind)
 			}
-			p.Totals = Sum(p.Partitions)
 		}
+		p.Totals = Sum(p.Partitions)
 	}
 }
 
@@ -152,7 +148,7 @@ func AwaitRules(ctx context.Context, c *store.Client, scope rules.Scope, runs st
 		if err != nil {
 			return err
 		}
-		if !holds(set.InForce(now), scope) {
+		if !slices.ContainsFunc(set.InForce(now), func(r rules.Rule) bool { return r.Scope.Contains(scope) }) {
 			return fmt.Errorf("%s: %w", scope, ErrNotHeld)
 		}
 		inEffect := func(g rules.Generations) bool { return set.InEffect(g, scope, now) }
@@ -166,12 +162,8 @@ func AwaitRules(ctx context.Context, c *store.Client, scope rules.Scope, runs st
 		if waiting != nil {
 			waiting(holdouts)
 		}
-		timer := time.NewTimer(pause/2 + rand.N(pause))
-		select {
-		case <-ctx.Done():
-			timer.Stop()
+		if !monotime.Sleep(ctx, pause/2+rand.N(pause)) {
 			return ctx.Err()
-		case <-timer.C:
 		}
 	}
 }
@@ -194,15 +186,6 @@ func (s silence) without(all []store.NotPausedYet, now time.Time) []store.NotPau
 		out = append(out, h)
 	}
 	return out
-}
-
-func holds(in []rules.Rule, scope rules.Scope) bool {
-	for _, r := range in {
-		if r.Scope.Contains(scope) {
-			return true
-		}
-	}
-	return false
 }
 
 // holdoutsOf returns the holdouts of every processor that the scope includes, and that runs it.

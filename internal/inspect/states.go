@@ -45,6 +45,16 @@ type StreamState struct {
 	Processors  []ProcessorState `json:"processors"`
 }
 
+// Processors returns the processors of all streams.
+func (a *AppState) Processors() (all []*ProcessorState) {
+	for i := range a.Streams {
+		for j := range a.Streams[i].Processors {
+			all = append(all, &a.Streams[i].Processors[j])
+		}
+	}
+	return all
+}
+
 // HideInternal removes the streams that only an extension understands, as lists do. Their findings and
 // rules stay.
 func (a *AppState) HideInternal() {

@@ -52,6 +52,15 @@ func (c MetaStore) MorePartitions(ctx context.Context, own map[string]int) (more
 	return more, nil
 }
 
+// Numbers returns the numbers of all partitions.
+func (m Meta) Numbers() []int {
+	all := make([]int, m.Partitions)
+	for n := range all {
+		all[n] = n
+	}
+	return all
+}
+
 // checkPartitions returns the *MorePartitionsError of one stream.
 func (c MetaStore) checkPartitions(ctx context.Context, stream string, own int) error {
 	more, err := c.MorePartitions(ctx, map[string]int{stream: own})

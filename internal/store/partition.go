@@ -67,6 +67,15 @@ func (c *core) Partition(stream, processor string, partition int) Partition {
 	}
 }
 
+// Partitions returns some partitions of a stream as a processor sees them.
+func (c *core) Partitions(stream, processor string, numbers []int) []Partition {
+	places := make([]Partition, len(numbers))
+	for i, n := range numbers {
+		places[i] = c.Partition(stream, processor, n)
+	}
+	return places
+}
+
 func (p Partition) keys() []string {
 	return []string{p.Log, p.Lock, p.Own, p.Parked, p.Retry, p.Dead, p.Due}
 }
