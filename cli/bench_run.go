@@ -13,6 +13,7 @@ import (
 	"github.com/runnel-go/runnel/codec"
 	"github.com/runnel-go/runnel/internal/appview"
 	"github.com/runnel-go/runnel/internal/inspect"
+	"github.com/runnel-go/runnel/internal/monotime"
 	"github.com/runnel-go/runnel/internal/store"
 )
 
@@ -50,12 +51,10 @@ type benchRecord struct {
 
 func newBench(s *session, what benched) (*bench, error) {
 	opened := s.client.Opened()
-	b := &bench{benched: what, begun: time.Now()}
-	most := int64(benchBytes / (what.Size + benchOverhead))
-	b.most = most
+	b := &bench{benched: what, begun: time.Now(), most: int64(benchBytes / (what.Size + benchOverhead))}
 	b.app = runnel.New(what.App, &runnel.Options{
 		Redis: opened.Redis, RedisURL: opened.URL, Logger: slog.New(slog.DiscardHandler), KeyLayout: runnel.KeyLayout(s.client.Keys().Layout),
-		Stream:    runnel.StreamOptions{Partitions: what.Partitions, MaxLen: most + 1, Overflow: runnel.Reject, Codec: codec.MsgPack},
+		Stream:    runnel.StreamOptions{Partitions: what.Partitions, MaxLen: b.most + 1, Overflow: runnel.Reject, Codec: codec.MsgPack},
 		Processor: runnel.ProcessorOptions{OnError: runnel.Halt, Lease: benchExpiry, Grace: time.Second, JoinDelay: time.Nanosecond},
 	})
 	key := func(r benchRecord) string { return r.Key }
@@ -77,9 +76,9 @@ func (b *bench) run(ctx context.Context, duration time.Duration) ([]measure, err
 		name  string
 		share time.Duration // of the whole, in tenths
 		room  int64         // of the events that may be sent, in tenths
-		do    func(context.Context, time.Duration, *measure) error
+		do    benchStage
 	}{
-		{stagePing, 1, 0, b.ping}, {stageSingle, 2, 2, b.single}, {stageLatency, 2, 1, b.latency}, {stageBatches, 2, 7, b.batches}, {stageDrain, 3, 0, b.drainAll},
+		{stagePing, 1, 0, b.ping}, {stageSingle, 2, 2, b.sending(1)}, {stageLatency, 2, 1, b.latency}, {stageBatches, 2, 7, b.sending(b.Batch)}, {stageDrain, 3, 0, b.drainAll},
 	} {
 		b.room.Store(b.most * st.room / 10)
 		m, err := b.stage(ctx, st.name, duration*st.share/10, st.do)
@@ -91,8 +90,11 @@ func (b *bench) run(ctx context.Context, duration time.Duration) ([]measure, err
 	return out, nil
 }
 
+// A benchStage measures for some time.
+type benchStage func(ctx context.Context, lasts time.Duration, m *measure) error
+
 // stage runs a stage and adds the CPU time that the server used.
-func (b *bench) stage(ctx context.Context, name string, lasts time.Duration, do func(context.Context, time.Duration, *measure) error) (measure, error) {
+func (b *bench) stage(ctx context.Context, name string, lasts time.Duration, do benchStage) (measure, error) {
 	m := measure{Name: name}
 	before, err := inspect.Server(ctx, b.client)
 	if err != nil {
@@ -124,10 +126,7 @@ func (b *bench) remove(ctx context.Context) error {
 	defer cancel()
 	err := b.removeAll(ctx)
 	for ; err != nil && ctx.Err() == nil; err = b.removeAll(ctx) {
-		select {
-		case <-ctx.Done():
-		case <-time.After(benchExpiry / 4):
-		}
+		monotime.Sleep(ctx, benchExpiry/4)
 	}
 	return errors.Join(err, b.app.Close())
 }

@@ -73,14 +73,11 @@ func (b *bench) ping(ctx context.Context, lasts time.Duration, m *measure) error
 	return nil
 }
 
-// single sends one record at a time from each sender.
-func (b *bench) single(ctx context.Context, lasts time.Duration, m *measure) error {
-	return b.sendAll(ctx, lasts, 1, m)
-}
-
-// batches sends many records at a time from each sender.
-func (b *bench) batches(ctx context.Context, lasts time.Duration, m *measure) error {
-	return b.sendAll(ctx, lasts, b.Batch, m)
+// sending is the stage in which each sender sends so many records at a time.
+func (b *bench) sending(batch int) benchStage {
+	return func(ctx context.Context, lasts time.Duration, m *measure) error {
+		return b.sendAll(ctx, lasts, batch, m)
+	}
 }
 
 // sendAll sends as fast as possible, until the time is over or the stage has sent all it may.

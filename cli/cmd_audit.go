@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"time"
@@ -36,12 +37,8 @@ func runAudit(ctx context.Context, s *session, c *call) error {
 	return s.out.table(states, func(t table) {
 		fmt.Fprintln(t, "TIME\tWHO\tFROM\tWHAT\tON\tOUTCOME\tRESULT\tWHY")
 		for _, a := range states {
-			outcome := a.Outcome
-			if outcome == "" {
-				outcome = "?"
-			}
 			t.row(a.At.Format(time.RFC3339), words.Dash(words.Summary(a.Who)), words.Summary(a.From), a.What, words.Dash(words.Summary(a.On)),
-				outcome, words.Dash(words.Summary(a.Result)), words.Dash(words.Summary(a.Why)))
+				cmp.Or(a.Outcome, "?"), words.Dash(words.Summary(a.Result)), words.Dash(words.Summary(a.Why)))
 		}
 	})
 }

@@ -80,7 +80,7 @@ func runCheck(ctx context.Context, s *session, c *call) error {
 			v.Findings = append(v.Findings, f)
 		}
 	}
-	for _, p := range processorsOf(state) {
+	for _, p := range state.Processors() {
 		v.Processors = append(v.Processors, checkedProc{p.Stream, p.Processor, p.Totals})
 	}
 	v.OK = len(v.Findings) == 0

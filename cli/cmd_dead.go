@@ -119,7 +119,7 @@ func runDeadOverview(ctx context.Context, s *session, c *call) error {
 		return err
 	}
 	list := []listedDead{}
-	for _, p := range processorsOf(state) {
+	for _, p := range state.Processors() {
 		if p.Totals.Dead == 0 && p.Totals.Unknown == 0 {
 			continue
 		}
@@ -243,14 +243,10 @@ func (l *shownLetter) write(t table) {
 	t.row("key", strconv.Quote(l.Key))
 	t.row("reason", l.Reason)
 	t.row("attempts", l.Attempts)
-	if l.First != nil {
-		t.row("first failure", l.First.Format(time.RFC3339Nano))
-	}
-	if l.Last != nil {
-		t.row("last failure", l.Last.Format(time.RFC3339Nano))
-	}
-	if l.Died != nil {
-		t.row("died", l.Died.Format(time.RFC3339Nano))
+	for i, at := range []*time.Time{l.First, l.Last, l.Died} {
+		if at != nil {
+			t.row([]string{"first failure", "last failure", "died"}[i], at.Format(time.RFC3339Nano))
+		}
 	}
 	t.row("epoch", l.Epoch)
 	t.row("error", strconv.Quote(l.Error))

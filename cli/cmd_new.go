@@ -189,12 +189,7 @@ func writeNew(dir string, files map[string]string) error {
 		return fmt.Errorf("%s is not empty; nothing was written", dir)
 	}
 	for name, text := range files {
-		f, err := os.OpenFile(filepath.Join(dir, name), os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
-		if err != nil {
-			return err
-		}
-		_, err = io.WriteString(f, text)
-		if err := errors.Join(err, f.Close()); err != nil {
+		if err := writeNewFile(filepath.Join(dir, name), []byte(text)); err != nil {
 			return err
 		}
 	}

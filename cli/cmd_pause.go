@@ -12,7 +12,6 @@ import (
 
 	"github.com/runnel-go/runnel/admin"
 	"github.com/runnel-go/runnel/internal/inspect"
-	"github.com/runnel-go/runnel/internal/rules"
 )
 
 const (
@@ -116,9 +115,6 @@ func setRule(kind admin.RuleKind) runner {
 			return err
 		}
 		opts := &admin.RuleOptions{Who: c.String(flagWho), Why: c.String(flagWhy), For: c.Duration(flagFor)}
-		if opts.Who == "" {
-			opts.Who = rules.Whoami()
-		}
 		if c.IsSet(flagFor) && opts.For < time.Millisecond {
 			return usagef(c, "--for %v is too short", opts.For)
 		}

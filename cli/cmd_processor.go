@@ -48,7 +48,7 @@ func runProcessorLs(ctx context.Context, s *session, c *call) error {
 		state.HideInternal()
 	}
 	list := []listedProcessor{}
-	for _, p := range processorsOf(state) {
+	for _, p := range state.Processors() {
 		one := listedProcessor{
 			Stream: p.Stream, Processor: p.Processor, Generation: p.Generation, Members: len(p.Members), Partitions: len(p.Partitions), Totals: p.Totals,
 		}

@@ -33,7 +33,7 @@ func listStops(kind string) runner {
 		if err := extension.Recognize(ctx, s.app, s.client, app); err != nil {
 			return err
 		}
-		for _, p := range processorsOf(app) {
+		for _, p := range app.Processors() {
 			if n := p.Totals.Unknown; n > 0 {
 				printf(s.stderr, "%s: %s of %s/%s cannot be looked at, so quarantines may be missing here; `%s doctor` says why\n", s.name, words.Plural(n, "partition"), p.Stream, p.Processor, s.prefix())
 			}

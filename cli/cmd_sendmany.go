@@ -6,12 +6,14 @@ import (
 	"fmt"
 	"os"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/runnel-go/runnel"
 	"github.com/runnel-go/runnel/internal/appview"
+	"github.com/runnel-go/runnel/internal/monotime"
 )
 
 // serverPatience is how long sendmany waits for a server that it lost.
@@ -44,7 +46,7 @@ func runSendMany(ctx context.Context, s *session, c *call) error {
 	}
 	b.report.all = sizeOf(files)
 	err = b.run(ctx, files)
-	b.report.clear()
+	b.report.far.clear()
 	if sumErr := b.summary(); sumErr != nil {
 		return sumErr
 	}
@@ -118,17 +120,14 @@ func (b *bulk) summary() error {
 func (b *bulk) run(ctx context.Context, files []string) error {
 	reading, stop := context.WithCancel(ctx)
 	batches := make(chan batch, 1)
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		readBatches(reading, files, b.arrays, b.stdin, batches)
-	}()
+	var reader sync.WaitGroup
+	reader.Go(func() { readBatches(reading, files, b.arrays, b.stdin, batches) })
 	// A read from a terminal or a pipe cannot be interrupted: it stays behind, and ends with
 	// the process.
 	defer func() {
 		stop()
 		if !slices.ContainsFunc(files, mayBlock) {
-			<-done
+			reader.Wait()
 		}
 	}()
 	var last line
@@ -243,10 +242,8 @@ func (b *bulk) await(ctx context.Context) error {
 		if err == nil || time.Now().After(deadline) {
 			return err
 		}
-		select {
-		case <-ctx.Done():
+		if !monotime.Sleep(ctx, 100*time.Millisecond) {
 			return ctx.Err()
-		case <-time.After(100 * time.Millisecond):
 		}
 	}
 }

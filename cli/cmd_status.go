@@ -12,6 +12,7 @@ import (
 
 	"github.com/runnel-go/runnel/internal/extension"
 	"github.com/runnel-go/runnel/internal/inspect"
+	"github.com/runnel-go/runnel/internal/monotime"
 	"github.com/runnel-go/runnel/internal/words"
 	"github.com/runnel-go/runnel/rebalance"
 )
@@ -58,10 +59,8 @@ func runStatus(ctx context.Context, s *session, c *call) error {
 		if err != nil {
 			return err
 		}
-		select {
-		case <-ctx.Done():
+		if !monotime.Sleep(ctx, every) {
 			return nil
-		case <-time.After(every):
 		}
 	}
 }

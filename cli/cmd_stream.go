@@ -132,7 +132,7 @@ func (l *listedStream) write(t table) {
 	t.linef("\nconsumer groups of no registered processor, which hold back what they have not acked (`processor rm %s/GROUP` lets one go):", l.Stream)
 	fmt.Fprintln(t, "GROUP\tWHO\tALIVE\tPARTITIONS\tPENDING\tLAG\tDELIVERED\tNEEDS")
 	for _, g := range l.Groups {
-		t.row(g.Group, g.Who, g.Alive, g.Partitions, g.Pending, known(g.Lag), fmt.Sprintf("%d/%s", g.Partition, g.Delivered), fmt.Sprintf("%d/%s", g.Partition, g.Needs))
+		t.row(g.Group, g.Who, g.Alive, g.Partitions, g.Pending, known(g.Lag, "-"), fmt.Sprintf("%d/%s", g.Partition, g.Delivered), fmt.Sprintf("%d/%s", g.Partition, g.Needs))
 	}
 }
 

@@ -126,13 +126,13 @@ func (m movedLayout) write(t table) {
 	fmt.Fprintln(t, "KIND\tKEYS\tITEMS\tBYTES")
 	total := movedKind{}
 	for _, k := range m.Kinds {
-		t.row(k.Kind, k.Keys, k.Items, known(k.Bytes))
+		t.row(k.Kind, k.Keys, k.Items, known(k.Bytes, "-"))
 		total.Keys += k.Keys
 		if total.Bytes += k.Bytes; k.Bytes < 0 || total.Bytes < 0 {
 			total.Bytes = -1
 		}
 	}
-	t.row("total", total.Keys, "", known(total.Bytes))
+	t.row("total", total.Keys, "", known(total.Bytes, "-"))
 	t.linef("%s", m.next())
 }
 

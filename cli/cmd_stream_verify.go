@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"sort"
 
 	"github.com/spf13/cobra"
 
@@ -135,7 +134,7 @@ func (v *verified) read(ctx context.Context, s *session, look *records.Decoder, 
 		v.seen++
 		v.far.of("verified", v.seen, v.all)
 	}
-	sort.SliceStable(v.Troubles, func(i, j int) bool { return v.Troubles[i].Partition < v.Troubles[j].Partition })
+	slices.SortStableFunc(v.Troubles, func(a, b entryTrouble) int { return a.Partition - b.Partition })
 	return nil
 }
 

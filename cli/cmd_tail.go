@@ -157,6 +157,7 @@ func tailArgsOf(ctx context.Context, s *session, c *call) (*tailArgs, error) {
 // begin reads --from.
 func (a *tailArgs) begin(ctx context.Context, s *session, c *call) error {
 	from := c.String(flagFrom)
+	_, noID := admin.ParseID(from)
 	switch {
 	case !c.IsSet(flagFrom):
 		a.last = cmp.Or(a.limit, tailedByDefault)
@@ -169,7 +170,7 @@ func (a *tailArgs) begin(ctx context.Context, s *session, c *call) error {
 	case from == "end":
 		a.last = 0
 		return nil
-	case isEntryID(from):
+	case noID == nil:
 		a.from = entryid.Before(from)
 		return nil
 	}
@@ -184,11 +185,6 @@ func (a *tailArgs) begin(ctx context.Context, s *session, c *call) error {
 	at, err := when.Time(ctx, s.client)
 	a.from = entryid.Before(strconv.FormatInt(max(at.UnixMilli(), 0), 10))
 	return err
-}
-
-func isEntryID(text string) bool {
-	_, err := admin.ParseID(text)
-	return err == nil
 }
 
 // show decodes an entry.

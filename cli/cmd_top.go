@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/runnel-go/runnel/internal/inspect"
+	"github.com/runnel-go/runnel/internal/monotime"
 	"github.com/runnel-go/runnel/internal/rules"
 	"github.com/runnel-go/runnel/internal/words"
 )
@@ -65,10 +66,8 @@ func runTop(ctx context.Context, s *session, c *call) error {
 
 // topOnce waits until there are rates, and writes one sample.
 func topOnce(ctx context.Context, s *session, watch *inspect.Watch, every time.Duration) error {
-	select {
-	case <-ctx.Done():
+	if !monotime.Sleep(ctx, every) {
 		return ctx.Err()
-	case <-time.After(every):
 	}
 	sample, err := watch.Look(ctx)
 	if err != nil {

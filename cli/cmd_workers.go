@@ -42,7 +42,7 @@ func runWorkersLs(ctx context.Context, s *session, _ *call) error {
 		return err
 	}
 	list, gone := []listedMember{}, []string{} // drains and pins of workers that are gone
-	for _, p := range processorsOf(state) {
+	for _, p := range state.Processors() {
 		if p.MembersErr != "" {
 			return errors.New(p.MembersErr)
 		}

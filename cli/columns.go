@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strconv"
@@ -24,7 +25,7 @@ func partitionCells(s *inspect.PartitionState, now time.Time) []string {
 	return []string{
 		strconv.Itoa(s.Partition), ownerOf(s), words.Dash(s.Executor), leaseOf(s), number(s.Epoch), number(s.Pending),
 		words.AtLeast(s.Lag, s.LagMore), ageOf(s.Age, s.Oldest != ""), number(s.Delayed),
-		number(s.Parked), counted(s.Retrying), number(s.Dead), number(s.Lost), number(s.Length),
+		number(s.Parked), known(s.Retrying, "?"), number(s.Dead), number(s.Lost), number(s.Length),
 		s.Floor, s.End, words.Dash(s.Group), s.State(now),
 	}
 }
@@ -33,7 +34,7 @@ func totalCells(t *inspect.Totals) []string {
 	return []string{
 		"total", fmt.Sprint(t.Owned, " owned"), "", "", "", number(t.Pending),
 		words.AtLeast(t.Lag, t.LagMore), ageOf(t.Age, t.Lag > 0), number(t.Delayed),
-		number(t.Parked), counted(t.Retrying), number(t.Dead), number(t.Lost), number(t.Length), "", "", "", "",
+		number(t.Parked), known(t.Retrying, "?"), number(t.Dead), number(t.Lost), number(t.Length), "", "", "", "",
 	}
 }
 
@@ -61,19 +62,9 @@ func writePartitions(t table, p *inspect.ProcessorState, wide bool, now time.Tim
 
 // ownerOf is the name of a worker, or of an executor without one: a reset, or a worker that is no
 // longer a member.
-func ownerOf(s *inspect.PartitionState) string {
-	if s.Worker != "" {
-		return s.Worker
-	}
-	return words.Dash(s.Executor)
-}
+func ownerOf(s *inspect.PartitionState) string { return words.Dash(cmp.Or(s.Worker, s.Executor)) }
 
-func leaseOf(s *inspect.PartitionState) string {
-	if s.Executor == "" {
-		return "-"
-	}
-	return words.Short(time.Duration(s.LockLeft) * time.Millisecond)
-}
+func leaseOf(s *inspect.PartitionState) string { return ageOf(s.LockLeft, s.Executor != "") }
 
 func ageOf(ms int64, there bool) string {
 	if !there {
@@ -84,18 +75,10 @@ func ageOf(ms int64, there bool) string {
 
 func number(n int64) string { return strconv.FormatInt(n, 10) }
 
-// known is a number, "-" for a negative one, which stands for an unknown one.
-func known(n int64) string {
+// known is a number, or unknown for a negative one.
+func known(n int64, unknown string) string {
 	if n < 0 {
-		return "-"
-	}
-	return number(n)
-}
-
-// counted is a number, "?" for a negative one, which was not counted.
-func counted(n int64) string {
-	if n < 0 {
-		return "?"
+		return unknown
 	}
 	return number(n)
 }

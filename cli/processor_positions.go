@@ -33,6 +33,11 @@ func (p *positions) export(path string, stdout io.Writer) error {
 		_, err = stdout.Write(text)
 		return err
 	}
+	return writeNewFile(path, text)
+}
+
+// writeNewFile writes a file that does not exist yet.
+func writeNewFile(path string, text []byte) error {
 	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
 	if err != nil {
 		return err

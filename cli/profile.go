@@ -9,6 +9,8 @@ import (
 	"runtime/trace"
 	"strconv"
 	"time"
+
+	"github.com/runnel-go/runnel/internal/monotime"
 )
 
 // serveProfile serves what `go tool pprof` and `go tool trace` ask for: profile and trace of so many
@@ -23,10 +25,7 @@ func serveProfile(w http.ResponseWriter, r *http.Request) {
 			return
 		}
 		defer stop()
-		select {
-		case <-r.Context().Done():
-		case <-time.After(time.Duration(cmp.Or(seconds, otherwise) * float64(time.Second))):
-		}
+		monotime.Sleep(r.Context(), time.Duration(cmp.Or(seconds, otherwise)*float64(time.Second)))
 	}
 	switch name := r.PathValue("profile"); name {
 	case "profile":

@@ -45,14 +45,14 @@ func (r *report) places(file, lines string) string {
 
 // refused reports a line that is no record.
 func (r *report) refused(l line, err error) {
-	r.clear()
+	r.far.clear()
 	printf(r.w, "%s: %s\n", r.place(l), oneLine(err))
 }
 
 // failed reports lines that the server did not take.
 func (r *report) failed(f failures) {
 	for _, one := range f.groups {
-		r.clear()
+		r.far.clear()
 		word := "lines "
 		if one.count == 1 {
 			word = "line "
@@ -69,9 +69,6 @@ func (r *report) progress(c counts) {
 	}
 	r.far.at(fmt.Sprintf("sent %d, failed %d", c.Sent, c.Failed), c.Sent+c.Failed, share)
 }
-
-// clear removes the progress before a message.
-func (r *report) clear() { r.far.clear() }
 
 // failures are the lines of a batch that failed, grouped by message: with a server that is full or
 // gone, all lines have the same.

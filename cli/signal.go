@@ -4,7 +4,7 @@ import (
 	"context"
 	"os"
 	"os/signal"
-	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -41,24 +41,13 @@ func (p *program) interrupts(cancel context.CancelFunc) {
 }
 
 // A child is the process that runs in place of this one, while there is one.
-type child struct {
-	mu      sync.Mutex
-	process *os.Process
-}
-
-func (ch *child) started(p *os.Process) {
-	ch.mu.Lock()
-	defer ch.mu.Unlock()
-	ch.process = p
-}
+type child struct{ process atomic.Pointer[os.Process] }
 
 // signal passes a signal on and reports whether there is a child.
 func (ch *child) signal(sig os.Signal) bool {
-	ch.mu.Lock()
-	defer ch.mu.Unlock()
-	if ch.process == nil {
-		return false
+	p := ch.process.Load()
+	if p != nil {
+		forward(p, sig)
 	}
-	forward(ch.process, sig)
-	return true
+	return p != nil
 }

@@ -54,7 +54,7 @@ func (s *session) brief(ctx context.Context, app *inspect.AppState, all bool) br
 // aliveIn counts the workers of all processors.
 func aliveIn(app *inspect.AppState) int {
 	workers := map[string]bool{}
-	for _, p := range processorsOf(app) {
+	for _, p := range app.Processors() {
 		for _, m := range p.Members {
 			if m.Alive {
 				workers[m.Worker] = true
@@ -81,7 +81,7 @@ func briefOf(app *inspect.AppState, found []inspect.Finding, err error) brief {
 			b.findings = append(b.findings, briefFinding{f, 0})
 		}
 	}
-	b.processors = processorsOf(app)
+	b.processors = app.Processors()
 	slices.SortStableFunc(b.processors, func(p, o *inspect.ProcessorState) int {
 		return cmp.Or(-cmp.Compare(trouble[[2]string{p.Stream, p.Processor}], trouble[[2]string{o.Stream, o.Processor}]),
 			-cmp.Compare(p.Totals.Lag, o.Totals.Lag))

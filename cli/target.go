@@ -51,16 +51,6 @@ func (s *session) find(ctx context.Context, state *inspect.AppState) (int, error
 	return 0, &admin.NotFoundError{Stream: s.stream, Processor: s.processor, There: there}
 }
 
-// processorsOf are the processors of all streams.
-func processorsOf(app *inspect.AppState) (all []*inspect.ProcessorState) {
-	for i := range app.Streams {
-		for j := range app.Streams[i].Processors {
-			all = append(all, &app.Streams[i].Processors[j])
-		}
-	}
-	return all
-}
-
 // A target is a stream to send to.
 type target struct {
 	name string

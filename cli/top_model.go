@@ -1,8 +1,8 @@
 package cli
 
 import (
+	"cmp"
 	"slices"
-	"sort"
 	"strings"
 	"time"
 
@@ -80,7 +80,7 @@ func newTopModel(every time.Duration, who string, readOnly bool) *topModel {
 func (m *topModel) sampled(s *inspect.Sample, now time.Time) {
 	m.sample, m.at, m.now, m.broken = s, now, now, nil
 	trends := map[string][]int64{}
-	for _, p := range processorsOf(s.App) {
+	for _, p := range s.App.Processors() {
 		id := p.Stream + "/" + p.Processor
 		trend := append(slices.Clone(m.trends[id]), p.Totals.Lag)
 		trends[id] = trend[max(len(trend)-trendLooks, 0):]
@@ -149,17 +149,9 @@ func (m *topModel) arrange() {
 	}
 	t := m.table()
 	m.rows = slices.DeleteFunc(rows, func(r topRow) bool { return !r.matches(t.filter) })
-	sort.SliceStable(m.rows, func(i, j int) bool {
-		a, b := &m.rows[i], &m.rows[j]
-		switch t.order {
-		case byLag:
-			return a.lag > b.lag
-		case byAge:
-			return a.age > b.age
-		case byRate:
-			return a.rate > b.rate
-		}
-		return false
+	slices.SortStableFunc(m.rows, func(a, b topRow) int {
+		by := [sortings]int{byLag: cmp.Compare(b.lag, a.lag), byAge: cmp.Compare(b.age, a.age), byRate: cmp.Compare(b.rate, a.rate)}
+		return by[t.order]
 	})
 	m.scroll()
 }

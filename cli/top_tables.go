@@ -2,6 +2,7 @@ package cli
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -137,11 +138,7 @@ func rangesOf(partitions []int) string {
 
 // runningOf names the partitions whose function has been running for a long time, the longest first.
 func runningOf(running map[int]time.Time, now time.Time) string {
-	var numbers []int
-	for n := range running {
-		numbers = append(numbers, n)
-	}
-	slices.SortFunc(numbers, func(a, b int) int { return running[a].Compare(running[b]) })
+	numbers := slices.SortedFunc(maps.Keys(running), func(a, b int) int { return running[a].Compare(running[b]) })
 	var out []string
 	for _, n := range numbers {
 		out = append(out, fmt.Sprintf("%d for %s", n, words.Short(now.Sub(running[n]))))

@@ -98,9 +98,9 @@ func (ch *child) run(cmd *exec.Cmd) error {
 	if err := cmd.Start(); err != nil {
 		return err
 	}
-	ch.started(cmd.Process)
+	ch.process.Store(cmd.Process)
 	err := cmd.Wait()
-	ch.started(nil)
+	ch.process.Store(nil)
 	var exit *exec.ExitError
 	if errors.As(err, &exit) {
 		return exitCode(max(exit.ExitCode(), 1)) // -1: a signal that it did not handle
