@@ -9,7 +9,6 @@ import (
 	"slices"
 	"sync"
 	"sync/atomic"
-	"time"
 
 	"github.com/runnel-go/runnel/internal/appview"
 	"github.com/runnel-go/runnel/internal/extension"
@@ -81,7 +80,7 @@ func (a *App) Name() string { return a.name }
 // returns ErrRunning if another Run of the app is running. It installs no signal
 // handlers.
 func (a *App) Run(ctx context.Context, processors ...string) error {
-	w, logs, err := a.prepare(ctx, processors)
+	w, logs, err := a.prepare(processors)
 	if err != nil {
 		return fmt.Errorf("app %s: %w", a.name, err)
 	}
@@ -94,7 +93,7 @@ func (a *App) Run(ctx context.Context, processors ...string) error {
 }
 
 // prepare claims the app for one Run.
-func (a *App) prepare(ctx context.Context, names []string) (*worker.Worker, *logqueue.Queue, error) {
+func (a *App) prepare(names []string) (*worker.Worker, *logqueue.Queue, error) {
 	a.mu.Lock()
 	a.started = true
 	a.mu.Unlock()
@@ -134,16 +133,12 @@ func (a *App) workerConfig(o *Options, logger *slog.Logger, names []string) (*wo
 	a.mu.Lock()
 	tasks, latencies := slices.Clone(a.tasks), a.latencies
 	a.mu.Unlock()
+	inherited := newEnvironment().processor(ProcessorOptions{}, a.opts.Processor)
 	return &worker.Config{
 		App: a.name, Worker: o.WorkerName, Client: client, Logger: logger.With("app", a.name, "worker", o.WorkerName),
-		Processors: procs, Tasks: tasks, LeaderPoll: o.LeaderPoll, TimeZone: o.TimeZone, Grace: a.taskGrace(), Ensure: a.ensure,
+		Processors: procs, Tasks: tasks, LeaderPoll: o.LeaderPoll, TimeZone: o.TimeZone, Grace: max(inherited.Grace, 0), Ensure: a.ensure,
 		Latencies: latencies,
 	}, nil
-}
-
-// taskGrace is the Grace that processors inherit.
-func (a *App) taskGrace() time.Duration {
-	return max(newEnvironment().processor(ProcessorOptions{}, a.opts.Processor).Grace, 0)
 }
 
 // ensure writes or checks the metadata of every stream; it writes none before all are

@@ -128,12 +128,7 @@ func (a *App) inherited() (*appview.Inherited, error) {
 		Timeout: max(o.Timeout, 0), Grace: o.Grace,
 		Retry: func(own any, attempts int) (*retryqueue.Retry, error) {
 			r, _ := own.(*Retry)
-			if r == nil {
-				r = o.Retry
-			}
-			if r == nil {
-				r = &Retry{Max: attempts}
-			}
+			r = cmp.Or(r, o.Retry, &Retry{Max: attempts})
 			return r.build(), r.check()
 		},
 	}, env.err()

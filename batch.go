@@ -211,7 +211,7 @@ func (b *batcher[T]) recordsOf(events []*Event) ([]T, error) {
 	}
 	out := make([]T, len(events))
 	for i, e := range events {
-		if err := b.stream.encoding.decode(e, &out[i]); err != nil {
+		if _, err := b.stream.encoding.decodeWithin(e, &out[i], b.stream.effective.MaxRecord); err != nil {
 			return nil, &DecodeError{Event: e, Codec: b.stream.encoding.codecName(), Err: err}
 		}
 	}

@@ -76,12 +76,6 @@ func (n *encoding[T]) keyOfRecord(record T) (key string, err error) {
 	return n.key(record), nil
 }
 
-// decode fills *record from the entry of e. Settings must have been read.
-func (n *encoding[T]) decode(e *Event, record *T) error {
-	_, err := n.decodeWithin(e, record, n.effective.MaxRecord)
-	return err
-}
-
 // decodeOnce is decodeWithin without a second try with a larger limit.
 func (n *encoding[T]) decodeOnce(e *Event, record *T, limit int64) (takes int64, err error) {
 	defer recoverInto(&err)
@@ -118,12 +112,7 @@ func noPayload(e *Event) error {
 	return fmt.Errorf("%w, but %q", errNoData, sortedKeys(e.values))
 }
 
-// keyOfEvent decodes an event and returns the key of its record.
-func (n *encoding[T]) keyOfEvent(e *Event) (string, error) {
-	return n.keyWithin(e, n.effective.MaxRecord)
-}
-
-// keyWithin is keyOfEvent with a limit of its own.
+// keyWithin decodes an event, within a limit, and returns the key of its record.
 func (n *encoding[T]) keyWithin(e *Event, limit int64) (string, error) {
 	var record T
 	if _, err := n.decodeWithin(e, &record, limit); err != nil {

@@ -124,12 +124,7 @@ func (e *environment) stream(o, app StreamOptions) StreamOptions {
 	o.DedupWindow = cmp.Or(o.DedupWindow, app.DedupWindow, e.duration("RUNNEL_DEDUP_WINDOW", minDedupWindow), defaultDedupWindow)
 	o.Partitioner = cmp.Or(o.Partitioner, app.Partitioner, XXHash)
 	o.KeyField = cmp.Or(o.KeyField, app.KeyField)
-	if o.Codec == nil {
-		o.Codec = app.Codec
-	}
-	if o.Codec == nil {
-		o.Codec = codec.MsgPack
-	}
+	o.Codec = cmp.Or(o.Codec, app.Codec, codec.MsgPack)
 	return o
 }
 

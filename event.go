@@ -39,8 +39,7 @@ func (s *eventSource) keyOf(entry redisconn.Entry) (key string, ok bool) {
 	if k, ok := entry.Values[keyField].(string); ok {
 		return k, true
 	}
-	e := &Event{source: s}
-	newEvent(e, entry)
+	e := &Event{source: s, ID: entry.ID, values: entry.Values}
 	var err error
 	func() {
 		defer recoverInto(&err)
@@ -57,10 +56,6 @@ const (
 	keyField     = store.KeyField
 	headerPrefix = store.HeaderPrefix
 )
-
-func newEvent(e *Event, entry redisconn.Entry) {
-	e.ID, e.values = entry.ID, entry.Values
-}
 
 // Data returns the payload as the codec wrote it, without copying: it must not
 // be changed. It is nil for an entry of native fields.

@@ -115,7 +115,8 @@ func (l *largeRecords) collect(limit int64) {
 	}
 }
 
-// decodeWithin is decode with a limit of its own. It returns an upper bound of what the record takes.
+// decodeWithin fills *record from the entry of e, if that takes no more than the limit. It returns an upper
+// bound of what the record takes. Settings must have been read.
 func (n *encoding[T]) decodeWithin(e *Event, record *T, limit int64) (takes int64, err error) {
 	limit = min(limit, n.effective.MaxRecord)
 	takes, err = n.decodeOnce(e, record, min(limit, smallRecord))

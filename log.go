@@ -71,16 +71,13 @@ func newLogger(w io.Writer, level, format string) (*slog.Logger, error) {
 	if err := checkLogFormat(format); err != nil {
 		return nil, fmt.Errorf("log format %q: %w", format, err)
 	}
-	ho := &slog.HandlerOptions{Level: levelOf(level)}
+	var l slog.Level
+	_ = l.UnmarshalText([]byte(level)) // checked before
+	ho := &slog.HandlerOptions{Level: l}
 	if strings.EqualFold(format, "json") {
 		return slog.New(slog.NewJSONHandler(w, ho)), nil
 	}
 	return slog.New(slog.NewTextHandler(w, ho)), nil
-}
-
-func levelOf(name string) (l slog.Level) {
-	_ = l.UnmarshalText([]byte(name)) // checked before
-	return l
 }
 
 func checkLogLevel(name string) error {

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"log/slog"
 	"regexp"
+	"slices"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -134,10 +135,8 @@ func (o *Options) check() error {
 	if err := o.Durability.check(); err != nil {
 		return fmt.Errorf("Durability: %w", err)
 	}
-	for _, h := range o.SendHooks {
-		if h == nil {
-			return fmt.Errorf("nil SendHook")
-		}
+	if slices.ContainsFunc(o.SendHooks, func(h SendHook) bool { return h == nil }) {
+		return fmt.Errorf("nil SendHook")
 	}
 	if err := o.Stream.check(); err != nil {
 		return fmt.Errorf("Stream: %w", err)

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"regexp"
+	"slices"
 	"time"
 
 	"github.com/runnel-go/runnel/internal/worker"
@@ -138,10 +139,8 @@ func (s *Stream[T]) Process(name string, fn ProcessFunc[T], opts *ProcessorOptio
 		panic(where + err.Error())
 	}
 	s.app.register(func() {
-		for _, p := range s.app.processors {
-			if p.stream == s.name && p.name == name {
-				panic(where + "the stream has a processor of that name already")
-			}
+		if slices.ContainsFunc(s.app.processors, func(p *registration) bool { return p.stream == s.name && p.name == name }) {
+			panic(where + "the stream has a processor of that name already")
 		}
 		s.app.processors = append(s.app.processors, &registration{
 			stream: s.name, name: name, opts: o, of: s.declaration,
@@ -177,10 +176,8 @@ func (o *ProcessorOptions) check() error {
 	case o.ReadConns < 0:
 		return fmt.Errorf("ReadConns %d is negative", o.ReadConns)
 	}
-	for _, m := range o.Middleware {
-		if m == nil {
-			return fmt.Errorf("nil Middleware")
-		}
+	if slices.ContainsFunc(o.Middleware, func(m Middleware) bool { return m == nil }) {
+		return fmt.Errorf("nil Middleware")
 	}
 	return o.Retry.check()
 }
@@ -190,7 +187,7 @@ func buildProcessor[T any](s *Stream[T], name string, fn ProcessFunc[T], o *Proc
 	if err != nil {
 		return nil, err
 	}
-	shared := &eventSource{processor: name, key: s.encoding.keyOfEvent}
+	shared := &eventSource{processor: name, key: func(e *Event) (string, error) { return s.encoding.keyWithin(e, so.MaxRecord) }}
 	retry := o.Retry.build()
 	_, gates := s.kindOf()
 	return &worker.Processor{

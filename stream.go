@@ -88,8 +88,7 @@ func (s *Stream[T]) describe() (*appview.Stream, error) {
 		MaxRecord: o.MaxRecord,
 		Decode: func(entry redisconn.Entry, limit int64) (any, error) {
 			var record T
-			e := &Event{Stream: s.name}
-			newEvent(e, entry)
+			e := &Event{Stream: s.name, ID: entry.ID, values: entry.Values}
 			_, err := s.encoding.decodeWithin(e, &record, limit)
 			return record, err
 		},

@@ -3,6 +3,7 @@ package runnel
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/runnel-go/runnel/internal/cron"
@@ -93,10 +94,8 @@ func (a *App) addTask(kind, name string, fn TaskFunc, opts *TaskOptions, set fun
 		panic(where + err)
 	}
 	a.register(func() {
-		for _, other := range a.tasks {
-			if other.Name == name {
-				panic(where + "the app has a task of that name already")
-			}
+		if slices.ContainsFunc(a.tasks, func(t *leader.Task) bool { return t.Name == name }) {
+			panic(where + "the app has a task of that name already")
 		}
 		a.tasks = append(a.tasks, t)
 	})

@@ -1,6 +1,7 @@
 package codec
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"math"
@@ -175,9 +176,7 @@ func flatten(t reflect.Type) ([]flatField, error) {
 		if f.Tag.Get("json") == "-" || !f.IsExported() && !promotes(f) {
 			continue
 		}
-		if name == "" {
-			name = f.Name
-		}
+		name = cmp.Or(name, f.Name)
 		switch first, twice := seen[name]; {
 		case !flatKind(f.Type):
 			return nil, fmt.Errorf("fields: %s: field %s is a %s; only numbers, strings, bools and []byte have a native form", t, f.Name, f.Type)

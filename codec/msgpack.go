@@ -153,11 +153,7 @@ func checkMsgPack(t reflect.Type, path string, seen map[reflect.Type]bool) error
 func checkMsgPackFields(t reflect.Type, path string, seen map[reflect.Type]bool) error {
 	for i := range t.NumField() {
 		f := t.Field(i)
-		tag := f.Tag.Get("msgpack")
-		if tag == "" {
-			tag = f.Tag.Get("json")
-		}
-		name, options, _ := strings.Cut(tag, ",")
+		name, options, _ := strings.Cut(tagOf(f, []string{"msgpack", "json"}), ",")
 		if name == "-" || !f.IsExported() && !f.Anonymous {
 			continue
 		}

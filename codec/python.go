@@ -1,6 +1,7 @@
 package codec
 
 import (
+	"cmp"
 	"fmt"
 	"reflect"
 	"strings"
@@ -58,10 +59,7 @@ func fieldsCross(v reflect.Value, path string) error {
 		case !f.IsExported():
 			continue
 		default:
-			if name == "" {
-				name = f.Name
-			}
-			inner = strings.TrimPrefix(path+"."+name, ".")
+			inner = strings.TrimPrefix(path+"."+cmp.Or(name, f.Name), ".")
 		}
 		if err := crosses(of, inner); err != nil {
 			return err

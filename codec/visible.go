@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"reflect"
+	"slices"
 )
 
 // jsonCoding are the interfaces of types that write their JSON themselves.
@@ -76,10 +77,5 @@ func tagOf(f reflect.StructField, tags []string) string {
 }
 
 func writesItself(t reflect.Type, own []reflect.Type) bool {
-	for _, as := range own {
-		if t.Implements(as) || reflect.PointerTo(t).Implements(as) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(own, func(as reflect.Type) bool { return t.Implements(as) || reflect.PointerTo(t).Implements(as) })
 }

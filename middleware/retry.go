@@ -51,7 +51,7 @@ func permanent(err error) bool {
 	return errors.As(err, &bad) || errors.Is(err, runnel.ErrNotConsumed)
 }
 
-// pause waits for d, and reports whether ctx is still alive.
+// pause waits for about d, and reports whether ctx is still alive.
 func pause(ctx context.Context, d time.Duration) bool {
 	return ctx.Err() == nil && monotime.Sleep(ctx, d/2+rand.N(d/2+1))
 }

@@ -3,7 +3,6 @@ package families
 import (
 	"context"
 	"slices"
-	"sort"
 
 	"github.com/runnel-go/runnel/internal/extension"
 	"github.com/runnel-go/runnel/internal/store"
@@ -58,8 +57,6 @@ func (x *extensions) gather(ctx context.Context, c *store.Client) []Sample {
 			samples = append(samples, own...)
 		}
 	}
-	sort.SliceStable(samples, func(i, j int) bool {
-		return slices.Index(x.list, samples[i].Family) < slices.Index(x.list, samples[j].Family)
-	})
+	slices.SortStableFunc(samples, func(a, b Sample) int { return slices.Index(x.list, a.Family) - slices.Index(x.list, b.Family) })
 	return samples
 }

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"sort"
 
 	"github.com/redis/go-redis/v9"
 
@@ -156,7 +155,7 @@ func (so *source) measure(ctx context.Context, p *Plan, found []entry) error {
 			c.Bytes += sizes[i].Val()
 		}
 	}
-	sort.Slice(p.Kinds, func(i, j int) bool { return orderOf(p.Kinds[i].Kind) < orderOf(p.Kinds[j].Kind) })
+	slices.SortFunc(p.Kinds, func(a, b Count) int { return orderOf(a.Kind) - orderOf(b.Kind) })
 	return nil
 }
 

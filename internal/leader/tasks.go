@@ -1,6 +1,7 @@
 package leader
 
 import (
+	"cmp"
 	"context"
 	"log/slog"
 	"maps"
@@ -10,6 +11,7 @@ import (
 	"time"
 
 	"github.com/runnel-go/runnel/internal/help"
+	"github.com/runnel-go/runnel/internal/monotime"
 	"github.com/runnel-go/runnel/internal/store"
 )
 
@@ -106,12 +108,8 @@ func (s *Tasks) runTask(ctx context.Context, t *Task) {
 		return
 	}
 	for due := s.due(t, s.now()); ; {
-		timer := time.NewTimer(due.Sub(s.now()))
-		select {
-		case <-ctx.Done():
-			timer.Stop()
+		if !monotime.Sleep(ctx, due.Sub(s.now())) {
 			return
-		case <-timer.C:
 		}
 		if t.Next != nil && s.now().Round(0).Before(due.Round(0)) {
 			continue // the clock was set back: the timer counts on the monotonic one
@@ -134,11 +132,7 @@ func (s *Tasks) due(t *Task, now time.Time) time.Time {
 	if t.Every > 0 {
 		return now.Add(t.Every)
 	}
-	zone := t.TimeZone
-	if zone == nil {
-		zone = s.TimeZone
-	}
-	return t.Next(now.In(zone))
+	return t.Next(now.In(cmp.Or(t.TimeZone, s.TimeZone)))
 }
 
 // calls are the running tasks.

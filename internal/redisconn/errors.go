@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"slices"
 	"strings"
 
 	"github.com/redis/go-redis/v9"
@@ -38,15 +39,7 @@ func Denied(err error) bool { return ReplyHas(err, "NOPERM", "The user executing
 // ReplyHas reports whether err is an error reply that contains one of the codes.
 // A script's errors carry the code inside their text on some servers.
 func ReplyHas(err error, codes ...string) bool {
-	if !IsReply(err) {
-		return false
-	}
-	for _, code := range codes {
-		if strings.Contains(err.Error(), code) {
-			return true
-		}
-	}
-	return false
+	return IsReply(err) && slices.ContainsFunc(codes, func(code string) bool { return strings.Contains(err.Error(), code) })
 }
 
 // Unavailable reports whether err means that the server is out of reach or not ready, so

@@ -238,7 +238,7 @@ func (r *Queue) Attempts(id string) int {
 func (r *Queue) Done() error {
 	id := r.running.ID
 	r.running = nil
-	return r.lanes.succeeded(id)
+	return r.lanes.end(id, true)
 }
 
 // Interrupted undoes the attempt of the running event: a release or a policy ended the

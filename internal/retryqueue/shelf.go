@@ -22,19 +22,13 @@ func (p *shelf) write(s store.RetryState) error {
 	return nil
 }
 
-func (p *shelf) drop(id string) error {
-	err := p.store.Done(id)
-	if err == nil {
-		p.remove(id)
-	}
-	return err
-}
+func (p *shelf) drop(id string) error { return p.end(id, false) }
 
-// succeeded is drop for an event that was processed.
-func (p *shelf) succeeded(id string) error {
+// end removes an event, which was processed if done is set.
+func (p *shelf) end(id string, done bool) error {
 	err := p.store.Done(id)
 	if err == nil {
-		p.take(id, true)
+		p.take(id, done)
 	}
 	return err
 }

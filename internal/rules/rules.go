@@ -11,7 +11,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"sort"
 	"strconv"
 	"strings"
 	"time"
@@ -114,7 +113,7 @@ func (s Set) WithBlocks(blocks map[string]string) (Set, error) {
 }
 
 func (s Set) sorted() Set {
-	sort.SliceStable(s.Rules, func(i, j int) bool { return s.Rules[i].Field() < s.Rules[j].Field() })
+	slices.SortStableFunc(s.Rules, func(a, b Rule) int { return strings.Compare(a.Field(), b.Field()) })
 	return s
 }
 

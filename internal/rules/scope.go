@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -64,10 +65,8 @@ func ParseScope(text string) (Scope, error) {
 	}
 	kind, rest, _ := strings.Cut(text, ":")
 	names := strings.Split(rest, "/")
-	for _, name := range names {
-		if name == "" {
-			return Scope{}, fmt.Errorf("scope %q: an empty name", text)
-		}
+	if slices.Contains(names, "") {
+		return Scope{}, fmt.Errorf("scope %q: an empty name", text)
 	}
 	switch {
 	case kind == "stream" && len(names) == 1:

@@ -1,6 +1,7 @@
 package worker
 
 import (
+	"maps"
 	"slices"
 	"sync"
 )
@@ -73,13 +74,10 @@ func (o *ownerships) owned() []*partition {
 }
 
 // all returns all ownerships, and reports whether any function did not return.
-func (o *ownerships) all() (of []*partition, stuck bool) {
+func (o *ownerships) all() (all []*partition, stuck bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	for _, p := range o.of {
-		of = append(of, p)
-	}
-	return of, len(o.stuck) > 0
+	return slices.Collect(maps.Values(o.of)), len(o.stuck) > 0
 }
 
 // addStuck notes that the function of an ownership did not return.
