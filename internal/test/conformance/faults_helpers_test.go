@@ -2,6 +2,7 @@ package conformance_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net"
 	"slices"
@@ -169,6 +170,7 @@ func keysOf(partitions int) []string {
 // A tracker records the actions of all workers of a test, for history to check.
 type tracker struct {
 	history *history.Log
+	busy    bool // with so many events that a lease may be lost on a slow machine: that is recorded
 
 	mu    sync.Mutex
 	seq   map[place]int64  // largest completed
@@ -188,7 +190,7 @@ func newTracker(h *history.Log) *tracker {
 // process registers a processor that does work and reports to the tracker.
 func (tr *tracker) process(a *parcelApp, name string, o *runnel.ProcessorOptions, work func(context.Context, *runnel.Event, parcel) error) {
 	log := tr.history.As(a.name)
-	a.parcels.Process(name, runnel.Each(func(ctx context.Context, e *runnel.Event, p parcel) error {
+	each := runnel.Each(func(ctx context.Context, e *runnel.Event, p parcel) error {
 		it, err := log.Begin(history.Record{
 			Stream: e.Stream, Processor: name, Partition: e.Partition, Epoch: e.Epoch,
 			IDs: []string{e.ID}, Keys: []string{p.Key}, Seqs: []int64{p.Seq},
@@ -208,7 +210,14 @@ func (tr *tracker) process(a *parcelApp, name string, o *runnel.ProcessorOptions
 		}
 		tr.complete(place{name, e.Partition}, p.Seq)
 		return nil
-	}), o)
+	})
+	a.parcels.Process(name, func(ctx context.Context, events *runnel.Events[parcel]) error {
+		err := each(ctx, events)
+		if tr.busy && errors.Is(context.Cause(ctx), runnel.ErrLost) {
+			_ = log.Fault(a.name, history.Lost)
+		}
+		return err
+	}, o)
 }
 
 // worker runs a worker of the processor "check" with short leases.
