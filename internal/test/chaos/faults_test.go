@@ -70,9 +70,6 @@ func (s *scene) failover(name, kind string, do func() (changed bool)) {
 	s.note(name, kind, "")
 	s.tender.loses.Store(true)
 	before := s.watch.mark()
-	for _, p := range s.live {
-		p.endured.Store(true)
-	}
 	changed := do()
 	s.write(s.faults, history.Record{Kind: history.Fault, Fault: history.Settled, Text: name, Failed: !changed})
 	s.watch.rewind(before)
