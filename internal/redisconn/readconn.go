@@ -106,9 +106,9 @@ func (l *readConn) interrupt(ctx context.Context) error {
 }
 
 // unblock has a blocked read of a connection return without a result. While the server pauses writes,
-// as before a failover that is asked for, a read is held back until the end of the pause, and Redis up
-// to 8.0 and Valkey up to 8.1 panic when CLIENT UNBLOCK hits it then. A script is held back, too, and
-// with it what comes behind it in the same packet.
+// as before a failover that is asked for, a read is held back until the end of the pause, and Redis 7.0
+// and 8.0 and Valkey 8.1 panic when CLIENT UNBLOCK hits it then. A script is held back, too, and with it
+// what comes behind it in the same packet.
 func unblock(ctx context.Context, rdb *redis.Client, id int64) error {
 	pipe := rdb.Pipeline()
 	pipe.Eval(ctx, "return 1", nil)

@@ -88,7 +88,7 @@ func (c *Cluster) Client(t testing.TB) *redis.ClusterClient {
 func (c *Cluster) Settle() {
 	c.t.Helper()
 	for _, n := range c.nodes {
-		if !n.Running() && !n.proc.killed.Load() {
+		if crashed(n) {
 			c.t.Fatalf("node %s ended by itself\n%s", n.Addr(), n.Log())
 		}
 	}
@@ -117,6 +117,13 @@ func (c *Cluster) Settle() {
 	if !Within(startTimeout, func() bool { v := views(); return len(slices.Compact(v)) == 1 }) {
 		c.t.Fatalf("the nodes of the cluster do not agree: %q", views())
 	}
+}
+
+// crashed reports whether a server ended by itself.
+func crashed(s *Server) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.proc.ended() && !s.proc.killed
 }
 
 // Owner returns the master that serves a slot, according to the running nodes.

@@ -2,14 +2,13 @@ package redistest
 
 import (
 	"os/exec"
-	"sync/atomic"
 	"time"
 )
 
 // process is a started child; done is closed once it has ended and been reaped.
 type process struct {
 	cmd    *exec.Cmd
-	killed atomic.Bool
+	killed bool // by kill
 	done   chan struct{}
 	err    error // how it ended; read it after done
 }
@@ -42,7 +41,7 @@ func (p *process) ended() bool {
 // kill ends the process at once, frozen or not, and returns when it is gone.
 func (p *process) kill() {
 	if !p.ended() {
-		p.killed.Store(true)
+		p.killed = true
 		killGroup(p.cmd.Process)
 		<-p.done
 	}
