@@ -141,7 +141,7 @@ func (b *bareScheduler) fireAll(ctx context.Context, n int) error {
 		if err != nil {
 			return err
 		}
-		f := &ischedule.Fire{Due: due[0], Source: due[0].ID, Next: now, Class: ischedule.Own}
+		f := &ischedule.Fire{Due: due[0], Source: due[0].ID, Next: now.UnixMilli(), Class: ischedule.Own}
 		for at := firstTime; at.Before(lastOf(b.Task)) && len(f.Times) < ischedule.PerCall; at = at.Add(timeEvery) {
 			if at.UnixMilli() > last {
 				f.Times, f.To = append(f.Times, at.UnixMilli()), fmt.Sprint(at.UnixMilli())

@@ -38,7 +38,7 @@ func (o *owner) fire() error {
 			f, err := o.plan(d, now, &room)
 			if err != nil {
 				o.log.Error("trigger does not go on", "trigger", d.ID, "err", err)
-				f = &ischedule.Fire{Due: d, To: d.Position, Next: now.Add(time.Minute)}
+				f = &ischedule.Fire{Due: d, To: d.Position, Next: now.Add(time.Minute).UnixMilli()}
 			}
 			fires = append(fires, f)
 		}
@@ -110,7 +110,7 @@ func (o *owner) planTrigger(f *ischedule.Fire, rule *ischedule.Rule, times *jobs
 	default: // one, or with CatchUpNone all that are not late
 		n := min(len(p.Times), *room)
 		if more := n < len(p.Times); more {
-			if f.Next = now; n == 0 {
+			if f.Next = now.UnixMilli(); n == 0 {
 				f.Omitted = 0
 				return nil
 			}
@@ -126,8 +126,8 @@ func (o *owner) planTrigger(f *ischedule.Fire, rule *ischedule.Rule, times *jobs
 		last = p.Newest
 		f.To = strconv.FormatInt(last.UnixMilli(), 10)
 	}
-	if next := times.Next(last); !next.IsZero() && f.Next.IsZero() {
-		f.Next = times.FiresAt(next)
+	if next := times.Next(last); !next.IsZero() && f.Next == 0 {
+		f.Next = times.FiresAt(next).UnixMilli()
 	}
 	return nil
 }
@@ -148,19 +148,19 @@ func (o *owner) planList(f *ischedule.Fire, rule *ischedule.Rule, times *jobs.Ti
 	for i := range max(n, 0) {
 		if at := times.FiresAt(time.UnixMilli((*all)[position+i])); at.After(now) { // a list goes into the future in its order
 			if n = i; i == 0 {
-				f.Next = at
+				f.Next = at.UnixMilli()
 				return nil
 			}
 			break
 		}
 	}
 	if n <= 0 && position < len(*all) {
-		f.Next = now.Add(aheadAgain)
+		f.Next = now.Add(aheadAgain).UnixMilli()
 		return nil
 	}
 	*room -= n
 	f.Times, f.Class = (*all)[position:position+n], rule.Class
-	f.To, f.Next, f.Over = strconv.Itoa(position+n), now, position+n == len(*all)
+	f.To, f.Next, f.Over = strconv.Itoa(position+n), now.UnixMilli(), position+n == len(*all)
 	return nil
 }
 
@@ -183,8 +183,8 @@ func listOf(rule *ischedule.Rule, times *jobs.Times) *list {
 }
 
 func (o *owner) planPause(f *ischedule.Fire, rule *ischedule.Rule, now time.Time) (*ischedule.Fire, error) {
-	if until := time.UnixMilli(rule.Until); now.Before(until) {
-		f.Next = until
+	if now.UnixMilli() < rule.Until {
+		f.Next = rule.Until
 		return f, nil
 	}
 	job := rule.Trigger.Name

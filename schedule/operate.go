@@ -289,7 +289,7 @@ func (x *operation) hold(j *ischedule.Job, pause *ischedule.Pause) error {
 	}
 	holds := make([]*ischedule.Hold, x.s.partitions())
 	for n := range holds {
-		holds[n] = &ischedule.Hold{Job: job, Pause: text}
+		holds[n] = &ischedule.Hold{Operation: x.Number, Job: job, Pause: text}
 	}
 	for _, t := range j.Def.Triggers {
 		id := jobs.Source{Job: job, Name: t.Name, Trigger: true}.String()
@@ -302,7 +302,7 @@ func (x *operation) hold(j *ischedule.Job, pause *ischedule.Pause) error {
 		h.Tasks = append(h.Tasks, id)
 	}
 	for n, h := range holds {
-		done, err := x.s.calls.Hold(x.ctx, n, x.Number, h)
+		done, err := x.s.calls.Hold(x.ctx, n, h)
 		if err != nil || !done {
 			return cmp.Or(err, error(errLater))
 		}

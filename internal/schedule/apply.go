@@ -3,6 +3,7 @@ package schedule
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -11,14 +12,14 @@ import (
 
 // A Fact is that a source has ended at a logical time, with the tasks that this concerned then.
 type Fact struct {
-	Partition  int
-	ID         string // of its entry
-	Source     string
-	Time       int64 // ms since 1970
-	Generation int64
-	Operation  string   // of the re-run that it belongs to, "" for none
-	Priority   int64    // Own or one that it hands on
-	Targets    []string // tasks behind a letter: e, or f for those that its failure concerns
+	Partition  int      `json:"partition"`
+	ID         string   `json:"id"` // of its entry
+	Source     string   `json:"source"`
+	Time       int64    `json:"t"` // ms since 1970
+	Generation int64    `json:"generation"`
+	Operation  string   `json:"operation"` // of the re-run that it belongs to, "" for none
+	Priority   int64    `json:"priority"`  // Own or one that it hands on
+	Targets    []string `json:"-"`         // tasks behind a letter: e, or f for those that its failure concerns
 }
 
 // FactOf returns the fact of an entry; ok is false for any other entry, such as one that wakes the owner.
@@ -38,8 +39,8 @@ func FactOf(partition int, id string, fields map[string]string) (f Fact, ok bool
 // A Token is a fact for one task.
 type Token struct {
 	*Fact
-	Task  string
-	Fails bool // the fact is a failure that the task handles
+	Task  string `json:"task"`
+	Fails bool   `json:"fails"` // the fact is a failure that the task handles
 }
 
 // Tokens returns the tokens of facts by the partition of their tasks, as partition tells it.
@@ -64,33 +65,17 @@ type Applied struct {
 func (s *Scheduler) Apply(ctx context.Context, tokens map[int][]Token) (a Applied, err error) {
 	var calls []*store.ScriptCall
 	for n, all := range tokens {
-		for len(all) > 0 {
-			some := all[:min(len(all), PerCall)]
-			all = all[len(some):]
-			args := make([]any, 0, 9*len(some))
-			for _, t := range some {
-				kind := "e"
-				if t.Fails {
-					kind = "f"
-				}
-				args = append(args, t.Task, t.Time, t.Source, kind, t.Generation, t.Operation, t.Priority, t.Partition, t.ID)
-			}
-			calls = append(calls, s.call(applyScript, n, args))
+		for some := range slices.Chunk(all, PerCall) {
+			calls = append(calls, s.call(applyScript, n, some))
 		}
 	}
 	s.client.Run(ctx, calls...)
 	for _, c := range calls {
-		r, failed := replyOf(c)
-		if failed != nil {
+		var one Applied
+		if failed := read(c, &one); failed != nil {
 			err = failed
-			continue
 		}
-		for _, n := range []*int64{&a.Accepted, &a.Duplicate, &a.Void, &a.Unknown} {
-			*n += r.number()
-		}
-		if r.err != nil {
-			err = r.err
-		}
+		a = Applied{a.Accepted + one.Accepted, a.Duplicate + one.Duplicate, a.Void + one.Void, a.Unknown + one.Unknown}
 	}
 	return a, err
 }

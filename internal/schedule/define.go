@@ -54,31 +54,29 @@ func (s *Scheduler) Define(ctx context.Context, n int, operation int64, old, d *
 	set, gone := changed(old.Fields, d.Fields)
 	rules, lost := changed(old.Rules, d.Rules)
 	for len(set)+len(gone)+len(rules)+len(lost) > 0 {
-		args := []any{operation}
+		room := PerCall / 2
+		some := func(all *[]string) (now []string) {
+			k := min(len(*all), room)
+			now, *all, room = (*all)[:k], (*all)[k:], room-k
+			return now
+		}
 		// What goes goes first, and triggers come last.
-		some := func(all *[]string, one func(string)) {
-			now := (*all)[:min(len(*all), max(0, PerCall-len(args)/2))]
-			*all = (*all)[len(now):]
-			args = append(args, len(now))
-			for _, field := range now {
-				one(field)
+		fields, ask := map[string]string{}, obj{"operation": operation}
+		for _, field := range some(&set) {
+			fields[field] = d.Fields[field]
+		}
+		ask["set"], ask["gone"] = fields, some(&gone)
+		if len(set)+len(gone) == 0 {
+			var starts []Due
+			for _, id := range some(&rules) {
+				starts = append(starts, d.Rules[id])
 			}
+			ask["rules"] = starts
 		}
-		some(&set, func(field string) { args = append(args, field, d.Fields[field]) })
-		some(&gone, func(field string) { args = append(args, field) })
-		if len(set)+len(gone) > 0 {
-			args = append(args, 0)
-		} else {
-			some(&rules, func(id string) { args = append(args, id, d.Rules[id].Rule, d.Rules[id].Position) })
-		}
-		some(&lost, func(id string) { args = append(args, id) })
-		for more := int64(2); more == 2; {
-			r, err := s.do(ctx, defineScript, n, args...)
-			if err != nil {
+		ask["lost"] = some(&lost)
+		for more := 2; more == 2; {
+			if err := s.do(ctx, defineScript, n, ask, &more); err != nil || more == 0 {
 				return false, err
-			}
-			if more = r.number(); more == 0 {
-				return false, r.err
 			}
 		}
 	}
@@ -102,25 +100,18 @@ func changed[V comparable](old, now map[string]V) (set, gone []string) {
 
 // A Hold pauses a job in a partition, or lets it go on.
 type Hold struct {
-	Job             string
-	Pause           string // what is stored of the pause, "": it goes on
-	Triggers, Tasks []string
+	Operation int64    `json:"operation"`
+	Job       string   `json:"job"`
+	Pause     string   `json:"pause"` // what is stored of the pause, "": it goes on
+	Triggers  []string `json:"triggers"`
+	Tasks     []string `json:"tasks"`
 }
 
 // Hold is an operation, which may be repeated until a later one on the pause of the job. done is false if that was there before.
-func (s *Scheduler) Hold(ctx context.Context, n int, operation int64, h *Hold) (done bool, err error) {
-	args := []any{operation, h.Job, h.Pause, len(h.Triggers)}
-	for _, name := range slices.Concat(h.Triggers, h.Tasks) {
-		args = append(args, name)
+func (s *Scheduler) Hold(ctx context.Context, n int, h *Hold) (done bool, err error) {
+	more := 1
+	for more == 1 && err == nil {
+		err = s.do(ctx, holdScript, n, h, &more)
 	}
-	for more := int64(1); more == 1; {
-		r, err := s.do(ctx, holdScript, n, args...)
-		if err != nil {
-			return false, err
-		}
-		if more = r.number(); r.err != nil || more < 0 {
-			return false, r.err
-		}
-	}
-	return true, nil
+	return more == 0, err
 }

@@ -7,65 +7,43 @@ import (
 
 // A Due is a trigger, or what catches up, that is due.
 type Due struct {
-	ID, Rule, Position string
+	ID       string `json:"id"`
+	Rule     string `json:"rule"`
+	Position string `json:"position"`
 }
 
 // Due returns what is due in the heap of a partition, at most so many, the server's time, and how long until the next is due: 0 if
 // more are, negative if none waits.
 func (s *Scheduler) Due(ctx context.Context, n, most int) (due []Due, now time.Time, next time.Duration, err error) {
-	r, err := s.do(ctx, dueScript, n, most)
-	if err != nil {
-		return nil, now, 0, err
+	var r struct {
+		Now, Next int64
+		Due       []Due
 	}
-	now, next = time.UnixMilli(r.number()), time.Duration(r.number())*time.Millisecond
-	for r.more() {
-		due = append(due, Due{r.text(), r.text(), r.text()})
-	}
-	return due, now, next, r.err
+	err = s.do(ctx, dueScript, n, obj{"most": most}, &r)
+	return r.Due, time.UnixMilli(r.Now), time.Duration(r.Next) * time.Millisecond, err
 }
 
 // A Fire goes on with what is due, unless it has changed since.
 type Fire struct {
 	Due
-	To      string    // its new position
-	Next    time.Time // when it goes on, zero: never
-	Over    bool      // it is forgotten
-	Omitted int64     // times that are left out
-	Source  string    // whose times are these
-	Times   []int64   // in ms, for which it has ended
-	Class   int64     // priority, or Own
-	CatchUp *Due      // goes on beside it
+	To      string  `json:"to"`                // its new position
+	Next    int64   `json:"next"`              // when it goes on, in ms, 0: never
+	Over    bool    `json:"over"`              // it is forgotten
+	Omitted int64   `json:"omitted"`           // times that are left out
+	Source  string  `json:"source"`            // whose times are these
+	Times   []int64 `json:"times"`             // in ms, for which it has ended
+	Class   int64   `json:"class"`             // priority, or Own
+	CatchUp *Due    `json:"catchUp,omitempty"` // goes on beside it
 
-	Done bool // false: it had changed
+	Done bool `json:"-"` // false: it had changed
 }
 
 // Fire fires what is due in a partition: together at most PerCall times.
 func (s *Scheduler) Fire(ctx context.Context, n int, fence string, fires ...*Fire) error {
-	args := []any{fence}
-	for _, f := range fires {
-		next := any("")
-		if f.Over {
-			next = "x"
-		} else if !f.Next.IsZero() {
-			next = f.Next.UnixMilli()
-		}
-		args = append(args, f.ID, f.Rule, f.Position, f.To, next, f.Omitted)
-		if f.CatchUp != nil {
-			args = append(args, f.CatchUp.ID, f.CatchUp.Rule, f.CatchUp.Position)
-		} else {
-			args = append(args, "", "", "")
-		}
-		args = append(args, f.Source, f.Class, len(f.Times))
-		for _, t := range f.Times {
-			args = append(args, t)
-		}
+	var done []bool
+	err := s.do(ctx, fireScript, n, obj{"fence": fence, "fires": fires}, &done)
+	for i := range done {
+		fires[i].Done = done[i]
 	}
-	r, err := s.do(ctx, fireScript, n, args...)
-	if err != nil {
-		return err
-	}
-	for _, f := range fires {
-		f.Done = r.number() == 1
-	}
-	return r.err
+	return err
 }

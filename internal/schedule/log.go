@@ -31,8 +31,8 @@ func (s *Scheduler) Log(ctx context.Context, n int, p Place, lines []Line) error
 	for _, l := range lines {
 		args = append(args, l.Attempt, l.From, l.At.UnixMilli(), l.Text)
 	}
-	c := s.call(logScript, n, args)
-	c.Keys = append(c.Keys[:len(c.Keys):len(c.Keys)], s.logKey(n, p))
+	c := s.call(logScript, n, nil, s.logKey(n, p))
+	c.Args = args // texts as they are
 	s.client.Run(ctx, c)
 	return c.Err
 }

@@ -70,32 +70,14 @@ func (s *Scheduler) View() View { return View{s} }
 
 // A CellAt is a cell with its logical time in ms.
 type CellAt struct {
-	Time int64
-	Cell
+	Time int64 `json:"t"`
+	Cell `json:"cell"`
 }
 
 // Look returns cells of tasks of a partition before a time, in ms, of each task at most so many, the newest first.
-func (v View) Look(ctx context.Context, n int, tasks []string, before int64, most int) (map[string][]CellAt, error) {
-	args := []any{most, before}
-	for _, t := range tasks {
-		args = append(args, t)
-	}
-	r, err := v.s.do(ctx, lookScript, n, args...)
-	if err != nil {
-		return nil, err
-	}
-	out := map[string][]CellAt{}
-	for _, t := range tasks {
-		for range r.number() {
-			c := CellAt{Time: r.number()}
-			text := r.text()
-			if r.err == nil && text != "" {
-				r.err = json.Unmarshal([]byte(text), &c.Cell)
-			}
-			out[t] = append(out[t], c)
-		}
-	}
-	return out, r.err
+func (v View) Look(ctx context.Context, n int, tasks []string, before int64, most int) (found map[string][]CellAt, err error) {
+	err = v.s.do(ctx, lookScript, n, obj{"most": most, "before": before, "tasks": tasks}, &found)
+	return found, err
 }
 
 // A Prune forgets cells of a partition; see prune.lua.
@@ -111,16 +93,11 @@ type Prune struct {
 
 // Prune returns how many cells are gone, and whether there are more.
 func (s *Scheduler) Prune(ctx context.Context, n int, p *Prune) (gone int64, more bool, err error) {
-	args := []any{p.Fence, p.Looked.UnixMilli(), p.Keep, p.KeepMin.Milliseconds(), p.KeepOpen.Milliseconds(), len(p.Horizon)}
-	for _, text := range append(p.Horizon[:len(p.Horizon):len(p.Horizon)], p.Tasks...) {
-		args = append(args, text)
-	}
-	r, err := s.do(ctx, pruneScript, n, args...)
-	if err != nil {
-		return 0, false, err
-	}
-	gone, more = r.number(), r.number() == 1
-	return gone, more, r.err
+	err = s.do(ctx, pruneScript, n, obj{
+		"fence": p.Fence, "looked": p.Looked.UnixMilli(), "keep": p.Keep, "keepMin": p.KeepMin.Milliseconds(), "keepOpen": p.KeepOpen.Milliseconds(),
+		"horizon": p.Horizon, "tasks": p.Tasks,
+	}, &gone)
+	return gone, gone >= PerCall, err
 }
 
 // A TriggerState is what is stored of a trigger.

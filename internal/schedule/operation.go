@@ -74,25 +74,17 @@ type Ledger struct{ s *Scheduler }
 func (s *Scheduler) Ledger() Ledger { return Ledger{s} }
 
 // Submit takes an operation down and returns its number, which is behind op.Number; one with the ID of an earlier one is that one.
-func (l Ledger) Submit(ctx context.Context, op *Op) (int64, error) {
+func (l Ledger) Submit(ctx context.Context, op *Op) (number int64, err error) {
 	text, err := json.Marshal(op)
 	if err != nil {
 		return 0, err
 	}
-	c := l.s.call0(submitScript, op.ID, text, op.Number)
-	l.s.client.Run(ctx, c)
-	r, err := replyOf(c)
-	if err != nil {
-		return 0, err
-	}
-	n := r.number()
-	return n, r.err
+	err = l.do(ctx, submitScript, obj{"id": op.ID, "op": string(text), "behind": op.Number}, &number)
+	return number, err
 }
 
-func (s *Scheduler) call0(script *store.Script, args ...any) *store.ScriptCall {
-	c := s.call(script, partition0, args)
-	c.Keys = append(c.Keys[:len(c.Keys):len(c.Keys)], s.key("sops", partition0), s.key("sjobs", partition0))
-	return c
+func (l Ledger) do(ctx context.Context, script *store.Script, ask, answer any) error {
+	return l.s.do(ctx, script, partition0, ask, answer, l.s.key("sops", partition0), l.s.key("sjobs", partition0))
 }
 
 // Op returns an operation, nil if it is not remembered.
@@ -192,9 +184,7 @@ func (l Ledger) Settle(ctx context.Context, fence string, op *Op) error {
 	if err != nil {
 		return err
 	}
-	c := l.s.call0(settleScript, fence, op.Number, text, opsKept, truth(op.Refused && op.FromCode))
-	l.s.client.Run(ctx, c)
-	return c.Err
+	return l.do(ctx, settleScript, obj{"fence": fence, "number": op.Number, "op": string(text), "keep": opsKept, "again": op.Refused && op.FromCode}, nil)
 }
 
 // A Job is what is stored of one.
@@ -254,12 +244,6 @@ func (l Ledger) StoreJob(ctx context.Context, fence, name string, operation int6
 		}
 		text = fmt.Sprintf("%d %s", operation, data)
 	}
-	c := l.s.call0(jobScript, fence, name, operation, text)
-	l.s.client.Run(ctx, c)
-	r, err := replyOf(c)
-	if err != nil {
-		return false, err
-	}
-	done = r.number() == 1
-	return done, r.err
+	err = l.do(ctx, jobScript, obj{"fence": fence, "name": name, "operation": operation, "stored": text}, &done)
+	return done, err
 }

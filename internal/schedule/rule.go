@@ -162,12 +162,8 @@ func sourcesOf(text string) string {
 // adapt has the cells of a task wait no more for sources that are gone.
 func (s *Scheduler) adapt(ctx context.Context, n int, task string) error {
 	for at, more := "", true; more; more = at != "" {
-		r, err := s.do(ctx, adaptScript, n, task, at)
-		if err != nil {
+		if err := s.do(ctx, adaptScript, n, obj{"task": task, "from": at}, &at); err != nil {
 			return err
-		}
-		if at = r.text(); r.err != nil {
-			return r.err
 		}
 	}
 	return nil

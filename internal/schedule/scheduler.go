@@ -3,8 +3,8 @@ package schedule
 import (
 	"context"
 	"embed"
-	"fmt"
-	"strconv"
+	"encoding/json"
+	"slices"
 	"sync"
 
 	"github.com/runnel-go/runnel/internal/keys"
@@ -105,69 +105,30 @@ func (s *Scheduler) keysOf(n int) []string {
 	return all
 }
 
-func (s *Scheduler) call(script *store.Script, n int, args []any) *store.ScriptCall {
-	return &store.ScriptCall{Script: script, Keys: s.keysOf(n), Args: args, Confirm: lasting[script]}
-}
+// obj is what a script is asked for.
+type obj = map[string]any
 
-// do makes one call.
-func (s *Scheduler) do(ctx context.Context, script *store.Script, n int, args ...any) (*reply, error) {
-	c := s.call(script, n, args)
-	s.client.Run(ctx, c)
-	return replyOf(c)
-}
-
-// A reply is a list of texts and numbers that is read from its front. The first that is not as expected is its error.
-type reply struct {
-	left []any
-	err  error
-}
-
-func replyOf(c *store.ScriptCall) (*reply, error) {
-	if c.Err != nil {
-		return nil, c.Err
-	}
-	switch list := c.Reply.(type) {
-	case []any:
-		return &reply{left: list}, nil
-	case int64, string:
-		return &reply{left: []any{list}}, nil
-	}
-	return nil, fmt.Errorf("unexpected reply %v", c.Reply)
-}
-
-func (r *reply) next() (one any) {
-	if len(r.left) == 0 {
-		r.fail("too short")
-		return nil
-	}
-	one, r.left = r.left[0], r.left[1:]
-	return one
-}
-
-func (r *reply) fail(what any) {
-	if r.err == nil {
-		r.err = fmt.Errorf("unexpected reply: %v", what)
-	}
-}
-
-func (r *reply) more() bool { return r.err == nil && len(r.left) > 0 }
-
-func (r *reply) text() string {
-	one := r.next()
-	switch one := one.(type) {
-	case string:
-		return one
-	case int64:
-		return strconv.FormatInt(one, 10)
-	}
-	r.fail(one)
-	return ""
-}
-
-func (r *reply) number() int64 {
-	n, err := strconv.ParseInt(r.text(), 10, 64)
+// call returns a call of a script, with keys behind those of the partition.
+func (s *Scheduler) call(script *store.Script, n int, ask any, more ...string) *store.ScriptCall {
+	text, err := json.Marshal(ask)
 	if err != nil {
-		r.fail(err)
+		panic(err) // nothing asked for has a field that cannot be
 	}
-	return n
+	return &store.ScriptCall{Script: script, Keys: slices.Concat(s.keysOf(n), more), Args: []any{text}, Confirm: lasting[script]}
+}
+
+// do makes one call, and reads its answer.
+func (s *Scheduler) do(ctx context.Context, script *store.Script, n int, ask, answer any, more ...string) error {
+	c := s.call(script, n, ask, more...)
+	s.client.Run(ctx, c)
+	return read(c, answer)
+}
+
+// read reads the answer of a call, nil for none.
+func read(c *store.ScriptCall, answer any) error {
+	text, _ := c.Reply.(string)
+	if c.Err != nil || answer == nil || text == "[]" { // an empty table, as some servers write it
+		return c.Err
+	}
+	return json.Unmarshal([]byte(text), answer)
 }

@@ -106,7 +106,7 @@ func (m *sim) hire() {
 func (m *sim) fire(name string, t int64) {
 	p, times := partOf(name), 1+m.r.IntN(3)
 	for range times {
-		f := &Fire{Due: Due{name, "1 {}", strconv.FormatInt(t-1, 10)}, To: strconv.FormatInt(t, 10), Next: time.UnixMilli(1), Source: name, Times: []int64{t}, Class: Normal}
+		f := &Fire{Due: Due{name, "1 {}", strconv.FormatInt(t-1, 10)}, To: strconv.FormatInt(t, 10), Next: 1, Source: name, Times: []int64{t}, Class: Normal}
 		m.must(m.s.Fire(m.Context(), p, "o", f))
 		if f.Done {
 			m.count("fires", 1)
@@ -283,7 +283,7 @@ func (m *sim) thaws(o *rerun) []string {
 func (m *sim) pause(job string, on bool) {
 	m.number++
 	for p := range parts {
-		h := &Hold{Job: job}
+		h := &Hold{Operation: m.number, Job: job}
 		if on {
 			h.Pause = "{}"
 		}
@@ -292,7 +292,7 @@ func (m *sim) pause(job string, on bool) {
 				h.Tasks = append(h.Tasks, k.name)
 			}
 		}
-		done, err := m.s.Hold(m.Context(), p, m.number, h)
+		done, err := m.s.Hold(m.Context(), p, h)
 		if m.must(err); !done {
 			m.fault("pause of %s is refused", job)
 		}

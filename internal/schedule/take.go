@@ -22,13 +22,13 @@ const (
 
 // A Run is an attempt that has begun: a task at a logical time, in ms since 1970.
 type Run struct {
-	Task       string
-	Time       int64
-	Generation int64
-	Attempt    int64
-	Failed     int64 // earlier attempts of the generation that failed
-	Priority   int64
-	Rev        int64 // of its definition
+	Task       string `json:"task"`
+	Time       int64  `json:"t"`
+	Generation int64  `json:"generation"`
+	Attempt    int64  `json:"attempt"`
+	Failed     int64  `json:"failed"` // earlier attempts of the generation that failed
+	Priority   int64  `json:"priority"`
+	Rev        int64  `json:"rev"` // of its definition
 }
 
 // A Take takes runs of a partition for a runner. Repeated, it takes others: those of a lost reply count as the runner's until
@@ -52,42 +52,28 @@ type Take struct {
 
 // Take takes runs.
 func (s *Scheduler) Take(ctx context.Context, t *Take) error {
-	r, err := s.do(ctx, takeScript, t.Partition, t.Fence, t.Most, t.MostBackfill, t.Runner, t.Life.Milliseconds(), s.crashes, truth(t.Sleep), truth(t.Unknown))
-	if err != nil {
-		return err
+	var r struct {
+		Next, Recovered, Crashed int64
+		First                    int
+		Runs                     []Run
 	}
-	t.Next, t.First, t.Recovered, t.Crashed = time.Duration(r.number())*time.Millisecond, int(r.number()), r.number(), r.number()
-	for r.more() {
-		t.Runs = append(t.Runs, Run{r.text(), r.number(), r.number(), r.number(), r.number(), r.number(), r.number()})
-	}
-	return r.err
-}
-
-func truth(set bool) string {
-	if set {
-		return "1"
-	}
-	return ""
+	err := s.do(ctx, takeScript, t.Partition, obj{
+		"fence": t.Fence, "most": t.Most, "lowest": t.MostBackfill, "runner": t.Runner, "life": t.Life.Milliseconds(), "crashes": s.crashes,
+		"sleep": t.Sleep, "unknown": t.Unknown,
+	}, &r)
+	t.Next, t.First, t.Recovered, t.Crashed, t.Runs = time.Duration(r.Next)*time.Millisecond, r.First, r.Recovered, r.Crashed, r.Runs
+	return err
 }
 
 // Beat says that a runner lives for a time from now, with the runs that it has in a partition. It returns the places of those that
 // are not its own any more, and runs that count as its own and are not among them.
 func (s *Scheduler) Beat(ctx context.Context, n int, runner string, life time.Duration, runs []Run) (void []int, others []Run, err error) {
-	args := []any{runner, life.Milliseconds()}
-	for _, run := range runs {
-		args = append(args, run.Task, run.Time, run.Generation, run.Attempt)
+	var r struct {
+		Void   []int
+		Others []Run
 	}
-	r, err := s.do(ctx, beatScript, n, args...)
-	if err != nil {
-		return nil, nil, err
-	}
-	for range r.number() {
-		void = append(void, int(r.number()))
-	}
-	for r.more() {
-		others = append(others, Run{Task: r.text(), Time: r.number(), Generation: r.number(), Attempt: r.number()})
-	}
-	return void, others, r.err
+	err = s.do(ctx, beatScript, n, obj{"runner": runner, "life": life.Milliseconds(), "runs": runs}, &r)
+	return r.Void, r.Others, err
 }
 
 // Results of attempts.
@@ -103,17 +89,16 @@ const (
 // is negative.
 type End struct {
 	*Run
-	Result, Error string
-	Wait          time.Duration
+	Result string        `json:"result"`
+	Error  string        `json:"error,omitempty"`
+	Wait   time.Duration `json:"wait"`
 
-	Accepted bool // the attempt ran until now
+	Accepted bool `json:"-"` // the attempt ran until now
 }
 
 // Finish ends attempts of a partition, at most PerCall. It may be repeated: what has ended is not accepted.
 func (s *Scheduler) Finish(ctx context.Context, n int, ends []*End) error {
-	c := s.finishCall(n, ends)
-	s.client.Run(ctx, c)
-	return readEnds(c, ends)
+	return s.Finishes(ctx, map[int][]*End{n: ends})[n]
 }
 
 // Finishes ends attempts of several partitions. It returns the errors by partition.
@@ -126,14 +111,18 @@ func (s *Scheduler) Finishes(ctx context.Context, by map[int][]*End) map[int]err
 	var calls []*store.ScriptCall
 	for n, ends := range by {
 		for some := range slices.Chunk(ends, PerCall) {
-			parts, calls = append(parts, part{n, some}), append(calls, s.finishCall(n, some))
+			parts, calls = append(parts, part{n, some}), append(calls, s.call(finishScript, n, some))
 		}
 	}
 	s.client.Run(ctx, calls...)
 	errs := map[int]error{}
 	for i, p := range parts {
-		if err := readEnds(calls[i], p.ends); err != nil {
+		var accepted []bool
+		if err := read(calls[i], &accepted); err != nil {
 			errs[p.n] = err
+		}
+		for k := range accepted {
+			p.ends[k].Accepted = accepted[k]
 		}
 	}
 	return errs
@@ -157,27 +146,4 @@ func (s *Scheduler) Waiting(ctx context.Context, partitions int, job string) (in
 		all += n.Val()
 	}
 	return all, nil
-}
-
-func (s *Scheduler) finishCall(n int, ends []*End) *store.ScriptCall {
-	args := make([]any, 0, 7*len(ends))
-	for _, e := range ends {
-		wait := int64(-1)
-		if e.Wait >= 0 {
-			wait = e.Wait.Milliseconds()
-		}
-		args = append(args, e.Task, e.Time, e.Generation, e.Attempt, e.Result, e.Error, wait)
-	}
-	return s.call(finishScript, n, args)
-}
-
-func readEnds(c *store.ScriptCall, ends []*End) error {
-	r, err := replyOf(c)
-	if err != nil {
-		return err
-	}
-	for _, e := range ends {
-		e.Accepted = r.number() == 1
-	}
-	return r.err
 }

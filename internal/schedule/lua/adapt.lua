@@ -1,16 +1,16 @@
 -- Has cells of a task wait no more for sources that its definition does not have any more: nothing comes from these. What it has got
 -- new is for times that begin later.
 --
--- ARGV    1 task   2 where to go on in the grid, '' at its begin
+-- Asks    task; from: where to go on in the grid, '' at its begin
 -- Returns where to go on, '' if that was all
-local task, e = ARGV[1], { e = {}, f = {} }
+local task, e = ask.task, { e = {}, f = {} }
 local def = def_of(task)
 repeated()
-if not def then return '' end
+if not def then return answer('') end
 for _, kind in ipairs({ 'e', 'f' }) do
 	for _, name in ipairs(def[kind] or {}) do e[kind][name] = true end
 end
-local fields = call('ZRANGE', GRID, ARGV[2] == '' and '[' .. task .. '@' or '(' .. ARGV[2], '(' .. task .. 'A', 'BYLEX', 'LIMIT', 0, 128)
+local fields = call('ZRANGE', GRID, ask.from == '' and '[' .. task .. '@' or '(' .. ask.from, '(' .. task .. 'A', 'BYLEX', 'LIMIT', 0, 128)
 for _, field in ipairs(fields) do
 	local t = tonumber(field:match('@(%d+)$'))
 	local g, cell = load_cell(task, t)
@@ -27,4 +27,4 @@ for _, field in ipairs(fields) do
 		save(cell, g)
 	end
 end
-return #fields == 128 and fields[128] or ''
+return answer(#fields == 128 and fields[128] or '')

@@ -1,18 +1,14 @@
 -- Sets and deletes definitions, and the rules of triggers. An operation that is older than the last one changes nothing.
 --
--- ARGV    1 operation   2 number of fields of definitions to set, then these with their values; number of fields to delete,
---         then these; number of triggers to set, then of each: ID, rule, position if it has none; number of triggers to delete,
---         then these
+-- Asks    operation; set: fields of definitions with their values; gone: fields to delete; rules of triggers to set, of each: id, rule, position
+--         if it has none; lost: triggers to delete
 -- Returns 1; 2: more runs may go on, or have to go: repeat the call; 0: the operation is too old
-local i = 1
-local function arg() i = i + 1 return ARGV[i] end
-if tonumber(call('HGET', DEFS, 'rev') or '0') > tonumber(ARGV[1]) then return 0 end
-call('HSET', DEFS, 'rev', ARGV[1])
+if tonumber(call('HGET', DEFS, 'rev') or '0') > ask.operation then return answer(0) end
+call('HSET', DEFS, 'rev', time_text(ask.operation))
 local left = 128
 
 -- A limit may have become larger, or none.
-for _ = 1, tonumber(arg()) do
-	local field, value = arg(), arg()
+for field, value in pairs(ask.set) do
 	call('HSET', DEFS, field, value)
 	local task = field:match('^task:(.*)')
 	if task and left > 0 then left = left - admit_next(task, def_of(task), left) end
@@ -31,26 +27,24 @@ local function let_go(task)
 	end
 end
 
-for _ = 1, tonumber(arg()) do
-	local field = arg()
+for _, field in each(ask.gone) do
 	call('HDEL', DEFS, field)
 	local task = field:match('^task:(.*)')
 	if task then let_go(task) end
 end
-for _ = 1, tonumber(arg()) do
-	local id, rule, position = arg(), arg(), arg()
-	if call('HGET', RULES, id) ~= rule then
-		call('HSET', RULES, id, rule)
-		if call('HEXISTS', RULES, '@' .. id) == 0 then call('HSET', RULES, '@' .. id, position) end
+for _, r in each(ask.rules) do
+	local id = r.id
+	if call('HGET', RULES, id) ~= r.rule then
+		call('HSET', RULES, id, r.rule)
+		call('HSETNX', RULES, '@' .. id, r.position)
 		if not paused(id) or id:find('#', 1, true) then -- what catches up goes on: its runs are held
 			call('ZADD', HEAP, time_now(), id) -- its owner finds out when it goes on
 			wake(LOG, OWN, '0')
 		end
 	end
 end
-for _ = 1, tonumber(arg()) do
-	local id = arg()
+for _, id in each(ask.lost) do
 	call('ZREM', HEAP, id)
 	call('HDEL', RULES, id, '@' .. id, '-' .. id)
 end
-return left > 0 and 1 or 2
+return answer(left > 0 and 1 or 2)

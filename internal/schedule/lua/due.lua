@@ -1,16 +1,16 @@
 -- What is due in the heap.
 --
--- ARGV    1 how many at most
--- Returns the time now; ms until the next is due, 0: more are due, -1: none waits; then of each due one: ID, rule, position
-local now, most = time_now(), tonumber(ARGV[1])
-local first, out = call('ZRANGE', HEAP, 0, most, 'WITHSCORES'), { time_text(now), -1 }
+-- Asks    most: how many at most
+-- Returns the time now; next: ms until the next is due, 0: more are due, -1: none waits; due, of each: id, rule, position
+local now, next, due = time_now(), -1, {}
+local first = call('ZRANGE', HEAP, 0, ask.most, 'WITHSCORES')
 for i = 1, #first, 2 do
-	local at = time_number(first[i + 1])
-	if at > now or i > 2 * most then
-		out[2] = math.max(at - now, 0)
+	local at, id = time_number(first[i + 1]), first[i]
+	if at > now or i > 2 * ask.most then
+		next = math.max(at - now, 0)
 		break
 	end
-	local of = call('HMGET', RULES, first[i], '@' .. first[i])
-	out[#out + 1], out[#out + 2], out[#out + 3] = first[i], of[1] or '', of[2] or ''
+	local of = call('HMGET', RULES, id, '@' .. id)
+	due[#due + 1] = { id = id, rule = of[1] or '', position = of[2] or '' }
 end
-return out
+return answer({ now = now, next = next, due = list(due) })

@@ -1,21 +1,19 @@
 -- Ends attempts. One that does not run any more is refused: it was taken over, made void, or ended before.
 --
--- ARGV    of each: task, t, generation, attempt, result, error, ms until the next attempt. Results are
---           success, skipped;  failed, timeout: another attempt follows if the task has one left, and the ms are 0 or more;
---           interrupted: it waits again for so many ms, uncounted
--- Returns 1 or 0 of each
+-- Asks    of each: task, t, generation, attempt, result, error, wait: ns until the next attempt. Results are
+--           success, skipped;  failed, timeout: another attempt follows if the task has one left, and wait is 0 or more;
+--           interrupted: it waits again for so long, uncounted
+-- Returns of each whether it ran
 even_if_full(OWN)
 local out, now = {}, time_now()
-for i = 1, #ARGV, 7 do
-	local task, t, gen, attempt, result, wait = ARGV[i], tonumber(ARGV[i + 1]), tonumber(ARGV[i + 2]), tonumber(ARGV[i + 3]), ARGV[i + 4], tonumber(ARGV[i + 6])
+for i, x in ipairs(ask) do
+	local task, t, result, wait = x.task, x.t, x.result, math.floor(x.wait / 1e6)
 	local def = def_of(task)
 	local g, cell = load_cell(task, t)
-	if not g or g.s ~= 'running' or g.g ~= gen or g.a ~= attempt then
-		out[#out + 1] = 0
-	else
-		out[#out + 1] = 1
+	out[i] = g ~= nil and g.s == 'running' and g.g == x.generation and g.a == x.attempt
+	if out[i] then
 		call('ZREM', RUNS, cell)
-		g.r, g.u, g.x = nil, now, ARGV[i + 5] ~= '' and ARGV[i + 5] or nil
+		g.r, g.u, g.x = nil, now, x.error
 		local failed = result == 'failed' or result == 'timeout'
 		if failed then g.m = g.m + 1 end
 		if result == 'interrupted' or failed and wait >= 0 and def and g.m < def.r then
@@ -38,4 +36,4 @@ for i = 1, #ARGV, 7 do
 		end
 	end
 end
-return out
+return answer(out)

@@ -1,36 +1,32 @@
 -- Goes on with triggers, and with what catches up: appends facts of logical times, if nothing has happened to them since the
 -- caller looked.
 --
--- ARGV    1 the owner's fence, then of each: ID in the heap, its rule and its position as they were seen, new position, when it goes
---         on in ms ('' never, 'x' it is over and forgotten), times that are left out; ID, rule and position of what
---         catches up from now on ('' none); source, priority, number of logical times, then these
--- Returns 1 or 0 of each
+-- Asks    fence of the owner; fires, of each: id in the heap, its rule and its position as they were seen; to: new position; next: when it
+--         goes on in ms, 0 never; over: it is forgotten; omitted: times that are left out; catchUp: id, rule and position of
+--         what catches up from now on; source, class (priority), times
+-- Returns of each whether nothing had happened
 -- Errors  FENCED
-local fenced = fence(OWN, ARGV[1])
+local fenced = fence(OWN, ask.fence)
 if fenced then return fenced end
-local out, i = {}, 2
-while i <= #ARGV do
-	local id, position = ARGV[i], ARGV[i + 3]
-	local n, first = tonumber(ARGV[i + 11]), i + 12
+local out = {}
+for i, f in ipairs(ask.fires) do
+	local id, other = f.id, f.catchUp
 	local seen = call('HMGET', RULES, id, '@' .. id)
-	if call('ZSCORE', HEAP, id) and (seen[1] or '') == ARGV[i + 1] and (seen[2] or '') == ARGV[i + 2] then
-		out[#out + 1] = 1
-		for k = first, first + n - 1 do emit(ARGV[i + 9], tonumber(ARGV[k]), 1, 's', '', ARGV[i + 10]) end
-		if ARGV[i + 4] == 'x' then
+	out[i] = call('ZSCORE', HEAP, id) and (seen[1] or '') == f.rule and (seen[2] or '') == f.position
+	if out[i] then
+		for _, t in each(f.times) do emit(f.source, t, 1, 's', '', f.class) end
+		if f.over then
 			call('ZREM', HEAP, id)
 			call('HDEL', RULES, id, '@' .. id, '-' .. id)
 		else
-			call('HSET', RULES, '@' .. id, position)
-			if ARGV[i + 4] == '' then call('ZREM', HEAP, id) else call('ZADD', HEAP, ARGV[i + 4], id) end
-			if ARGV[i + 5] ~= '0' then call('HINCRBY', RULES, '-' .. id, ARGV[i + 5]) end
+			call('HSET', RULES, '@' .. id, f.to)
+			if f.next == 0 then call('ZREM', HEAP, id) else call('ZADD', HEAP, f.next, id) end
+			if f.omitted > 0 then call('HINCRBY', RULES, '-' .. id, f.omitted) end
 		end
-		if ARGV[i + 6] ~= '' and call('HEXISTS', RULES, ARGV[i + 6]) == 0 then
-			call('HSET', RULES, ARGV[i + 6], ARGV[i + 7], '@' .. ARGV[i + 6], ARGV[i + 8])
-			call('ZADD', HEAP, time_now(), ARGV[i + 6])
+		if other and call('HEXISTS', RULES, other.id) == 0 then
+			call('HSET', RULES, other.id, other.rule, '@' .. other.id, other.position)
+			call('ZADD', HEAP, time_now(), other.id)
 		end
-	else
-		out[#out + 1] = 0
 	end
-	i = first + n
 end
-return out
+return answer(out)

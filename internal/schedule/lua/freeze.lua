@@ -1,17 +1,17 @@
 -- First half of a re-run: makes void what cells have, so that they only take notes until thaw.lua. Operations are numbered: an
 -- older one changes nothing, the same one answers as it did.
 --
--- ARGV    1 operation   2 what becomes of the cells: 'cleared', 'cancelled': what is not over alone, and without a
---         second half; then task, t of each
+-- Asks    operation; to: what becomes of the cells: 'cleared', 'cancelled': what is not over alone, and without a
+--         second half; places: task, t of each
 -- Returns of each the generation that its next firing has, 0: the operation is too old, or the task is not there
-local op, to, out = tonumber(ARGV[1]), ARGV[2], {}
-for i = 3, #ARGV, 2 do
-	local task, t = ARGV[i], tonumber(ARGV[i + 1])
+local op, to, out = ask.operation, ask.to, {}
+for i, x in ipairs(ask.places) do
+	local task, t = x.task, x.t
 	local def = def_of(task)
 	local g, cell = load_cell(task, t, to == 'cleared' and def or nil)
 	local last = g and math.max(g.z or 0, g.y or 0)
 	if not g or last > op then
-		out[#out + 1] = 0
+		out[i] = 0
 	else
 		if last < op and to ~= 'cleared' and not busy[g.s] then -- nothing is under way
 			g.y = op
@@ -23,8 +23,8 @@ for i = 3, #ARGV, 2 do
 			save(cell, g)
 			admit_next(task, def, 1)
 		end
-		out[#out + 1] = g.ng or 0
+		out[i] = g.ng or 0
 	end
 end
 repeated()
-return out
+return answer(out)

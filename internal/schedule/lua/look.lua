@@ -1,15 +1,14 @@
 -- A page of tasks and times.
 --
--- ARGV    1 how many times of each task at most   2 before this time, then tasks
--- Returns for each task the number of its cells, then of each, the newest first: t, the cell
-local out, most = {}, ARGV[1]
-for i = 3, #ARGV do
-	local task = ARGV[i]
-	local fields = call('ZRANGE', GRID, '(' .. field_of_grid(task, tonumber(ARGV[2])), '[' .. task .. '@', 'BYLEX', 'REV', 'LIMIT', 0, most)
-	out[#out + 1] = #fields
-	for _, field in ipairs(fields) do
-		local t = tonumber(field:match('@(%d+)$'))
-		out[#out + 1], out[#out + 2] = time_text(t), call('HGET', CELLS, cell_of(task, t)) or ''
+-- Asks    most: how many times of each task; before this time; tasks
+-- Returns by task, of each of its cells, the newest first: t, cell
+local out = {}
+for i, task in each(ask.tasks) do
+	local cells = {}
+	for k, field in ipairs(call('ZRANGE', GRID, '(' .. field_of_grid(task, ask.before), '[' .. task .. '@', 'BYLEX', 'REV', 'LIMIT', 0, ask.most)) do
+		local t = time_text(tonumber(field:match('@(%d+)$')))
+		cells[k] = '{"t":' .. t .. ',"cell":' .. (call('HGET', CELLS, task .. '@' .. t) or 'null') .. '}'
 	end
+	out[i] = answer(task) .. ':[' .. table.concat(cells, ',') .. ']'
 end
-return out
+return '{' .. table.concat(out, ',') .. '}'

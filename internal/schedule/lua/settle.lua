@@ -1,14 +1,16 @@
 -- Says what became of an operation, and forgets old ones.
 --
--- KEYS    15 operations   ARGV    1 the owner's fence   2 number   3 JSON with its outcome   4 how many operations stay   5 '1': another one may have its ID
+-- KEYS    15 operations
+-- Asks    fence of the owner; number; op: its JSON with the outcome; keep: how many operations stay; again: another one may have its ID
+-- Returns nothing
 -- Errors  FENCED
-local fenced = fence(OWN, ARGV[1])
+local fenced = fence(OWN, ask.fence)
 if fenced then return fenced end
-local ops, n = KEYS[15], tonumber(ARGV[2])
-call('ZREM', HEAP, 'op:' .. string.format('%016.0f', n))
-if call('HEXISTS', ops, ARGV[2]) == 1 then call('HSET', ops, ARGV[2], ARGV[3]) end
-if ARGV[5] == '1' then call('HDEL', ops, 'id:' .. cjson.decode(ARGV[3]).id) end
-local old = time_text(n - tonumber(ARGV[4]))
+local ops, n = KEYS[15], time_text(ask.number)
+call('ZREM', HEAP, 'op:' .. string.format('%016.0f', ask.number))
+if call('HEXISTS', ops, n) == 1 then call('HSET', ops, n, ask.op) end
+if ask.again then call('HDEL', ops, 'id:' .. cjson.decode(ask.op).id) end
+local old = time_text(ask.number - ask.keep)
 local json = call('HGET', ops, old)
 if json then call('HDEL', ops, old, 'id:' .. (cjson.decode(json).id or '')) end
-return 1
+return nil

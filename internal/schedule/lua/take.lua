@@ -1,19 +1,18 @@
 -- Takes runs that are ready, by priority and then in the order in which they became so. Before that, runs whose runner is gone
 -- are queued again, at their place; those that lost too many runners have crashed.
 --
--- ARGV    1 the owner's fence   2 how many at most   3 how many of the lowest priority, at most   4 runner   5 how many ms it lives from
---         now   6 most crashes   7 '1': sleep if there is nothing to do   8 '1': look for runs of runners that are not
---         known at all
--- Returns ms until there is more to do of what waits for a time, -1: nothing; the priority of the first run that is left, -1: none; how
---         many were queued again; how many have crashed; then of each run: task, t, generation, attempt,
---         failed attempts, priority, rev of the definition
+-- Asks    fence of the owner; most at all; lowest: most of the lowest priority; runner; life of it in ms from now; crashes that a run
+--         does not survive; sleep if there is nothing to do; unknown: look for runs of runners that are not known at all
+-- Returns next: ms until there is more to do of what waits for a time, -1: nothing; first: the priority of the first run that is left, -1: none;
+--         how many are recovered, which wait again, and crashed; of each run: task, t, generation, attempt, failed attempts, priority, rev of
+--         the definition
 -- Errors  FENCED
-local fenced = fence(OWN, ARGV[1])
+local fenced = fence(OWN, ask.fence)
 if fenced then return fenced end
 even_if_full(OWN) -- what is taken takes about what it leaves
-local now, most, lowest = time_now(), tonumber(ARGV[2]), tonumber(ARGV[3])
+local now, most, lowest = time_now(), ask.most, ask.lowest
 local LOWEST, PER_CALL = 3, 128
-if most > 0 then call('ZADD', RUNNERS, now + tonumber(ARGV[5]), ARGV[4]) end
+if most > 0 then call('ZADD', RUNNERS, now + ask.life, ask.runner) end
 
 local function gone_runners()
 	local gone = {}
@@ -33,7 +32,7 @@ local function recover(gone, unknown)
 		elseif gone[g.r] or unknown and not call('ZSCORE', RUNNERS, g.r) then
 			call('ZREM', RUNS, cell)
 			g.k, g.r = g.k + 1, nil
-			if g.k < tonumber(ARGV[6]) then
+			if g.k < ask.crashes then
 				g.s, again = 'queued', again + 1
 				call('ZADD', READY, g.q, cell)
 				save(cell, g)
@@ -52,7 +51,7 @@ local function recover(gone, unknown)
 end
 
 local gone = gone_runners()
-if next(gone) or ARGV[8] == '1' then recover(gone, ARGV[8] == '1') end
+if next(gone) or ask.unknown then recover(gone, ask.unknown) end
 
 for _, cell in ipairs(call('ZRANGEBYSCORE', LATER, '-inf', now, 'LIMIT', 0, PER_CALL)) do
 	call('ZREM', LATER, cell)
@@ -92,10 +91,10 @@ local function take()
 				table.insert(g.A, { a = g.a, b = g.b, u = g.u, x = g.x })
 				if #g.A > 5 then table.remove(g.A, 1) end
 			end
-			g.s, g.a, g.r, g.b, g.u, g.x = 'running', g.a + 1, ARGV[4], now, nil, nil
+			g.s, g.a, g.r, g.b, g.u, g.x = 'running', g.a + 1, ask.runner, now, nil, nil
 			call('ZADD', RUNS, now, cell)
 			save(cell, g)
-			for _, v in ipairs({ task, t, g.g, g.a, g.m, g.p, def.rev }) do runs[#runs + 1] = v end
+			runs[#runs + 1] = { task = task, t = tonumber(t), generation = g.g, attempt = g.a, failed = g.m, priority = g.p, rev = def.rev }
 			most, lowest = most - 1, last and lowest - 1 or lowest
 		end
 	end
@@ -113,20 +112,18 @@ local function next_life()
 	if call('ZCARD', RUNS) == 0 then return nil end
 	local lives = call('ZRANGE', RUNNERS, 0, -1, 'WITHSCORES')
 	for i = 1, #lives, 2 do
-		if lives[i] ~= ARGV[4] then return time_number(lives[i + 1]) end
+		if lives[i] ~= ask.runner then return time_number(lives[i + 1]) end
 	end
 end
 
 local first, at = score_of(READY), nil
 for _, time in pairs({ later = score_of(LATER), life = next_life(), due = score_of(HEAP) }) do at = math.min(at or time, time) end
 first = first and class_of(first) or -1
-local startable = first >= 0 and ARGV[2] ~= '0' and (first < LOWEST or ARGV[3] ~= '0')
-if ARGV[7] == '1' then
+local startable = first >= 0 and ask.most > 0 and (first < LOWEST or ask.lowest > 0)
+if ask.sleep then
 	-- The owner is awake from that time on anyway, so nothing later wakes it.
 	local sleeps = '0'
 	if #runs == 0 and not startable then sleeps = at and time_text(at) or '9007199254740991' end
 	call('HSET', OWN, 'sleeps', sleeps)
 end
-local out = { at and math.max(at - now, 0) or -1, first, again, crashed }
-for _, v in ipairs(runs) do out[#out + 1] = v end
-return out
+return answer({ next = at and math.max(at - now, 0) or -1, first = first, recovered = again, crashed = crashed, runs = list(runs) })

@@ -21,11 +21,11 @@ const (
 // scheduleMutants are programs without one rule of schedulers, by the package whose tests notice.
 var scheduleMutants = map[string][]mutant{
 	"internal/schedule": {
-		{"tokens are told apart by generation", applyLua, "elseif gen <= e[1] then", "elseif false then", plainNets},
-		{"tokens of void runs do not count", applyLua, "elseif gen < e[2] then", "elseif false then", "TestVoidTokensDoNotCount/redis"},
+		{"tokens are told apart by generation", applyLua, "elseif x.generation <= e[1] then", "elseif false then", plainNets},
+		{"tokens of void runs do not count", applyLua, "elseif x.generation < e[2] then", "elseif false then", "TestVoidTokensDoNotCount/redis"},
 		{"old facts make no forgotten cell anew", applyLua, "local gone = def and", "local gone = false and", forgettingNets},
-		{"a late attempt ends nothing", finishLua, " or g.a ~= attempt", "", plainNets},
-		{"a late generation ends nothing", finishLua, " or g.g ~= gen", "", stormNets},
+		{"a late attempt ends nothing", finishLua, " and g.a == x.attempt", "", plainNets},
+		{"a late generation ends nothing", finishLua, " and g.g == x.generation", "", stormNets},
 		{"failed attempts are counted", finishLua, "if failed then g.m = g.m + 1 end", "", plainNets},
 		{"a run without its runner is queued again", takeRuns, "g.s, again = 'queued', again + 1", "g.s, again = 'success', again + 1", plainNets},
 		{"runs of runners that live are left alone", takeRuns, "elseif gone[g.r] or unknown", "elseif next(gone) or unknown", "TestBeats/redis"},
@@ -36,12 +36,12 @@ var scheduleMutants = map[string][]mutant{
 		{"a cell has one run at a time", cellsLua, "while def and not busy[g.s] and", "while def and", plainNets},
 		{"an end gives its place back", cellsLua, "if call('HINCRBY', PLACES, task, -1) < 1", "if call('HINCRBY', PLACES, task, 0) < 1", plainNets},
 		{"the end of a single re-run emits nothing", cellsLua, "if result and g.h ~= g.g then", "if result then", restNets},
-		{"cells wait for what is run again before them", thawLua, "e[2], some = math.max(e[2], tonumber(ARGV[k + 1])), true", "some = true", restNets},
-		{"a re-run goes on once", thawLua, "if g and g.z == op then", "if g and (g.z == op or g.y == op) then", restNets},
+		{"cells wait for what is run again before them", thawLua, "e[2], some = math.max(e[2], generation), true", "some = true", restNets},
+		{"a re-run goes on once", thawLua, "if g and g.z == ask.operation then", "if g and (g.z == ask.operation or g.y == ask.operation) then", restNets},
 		{"what a cell has counted counts no more", thawLua, "g.c = math.min(there, g.n - 1)", "g.c = there", restNets},
-		{"a trigger fires once", fireLua, "and (seen[2] or '') == ARGV[i + 2] then", "then", plainNets},
-		{"what was held goes on", holdLua, "if def and left > 0 then left = left - admit_next(ARGV[i], def, left) end", "", plainNets},
-		{"cells stay until their facts are acked", pruneLua, "or not g.u or g.u >= looked or", "or not g.u or", "TestForgottenAfterTheLook/redis"},
+		{"a trigger fires once", fireLua, " and (seen[2] or '') == f.position", "", plainNets},
+		{"what was held goes on", holdLua, "if def and left > 0 then left = left - admit_next(task, def, left) end", "", plainNets},
+		{"cells stay until their facts are acked", pruneLua, "or not g.u or g.u >= ask.looked or", "or not g.u or", "TestForgottenAfterTheLook/redis"},
 		{"a runner keeps what it names", beatRuns, "if not named[cell] then", "if true then", "TestBeats/redis"},
 	},
 	"schedule": {
