@@ -22,7 +22,7 @@ test: ## before each commit, some minutes: format, vet, all tests that need noth
 	@scripts/setup-test.sh
 	@$(MAKE) --no-print-directory fmt vet quick smoke
 
-check: ## everything, 25 minutes: staticcheck, cross builds, the race detector, real servers of three kinds, clusters, chaos, mutants, model, browser
+check: ## everything, 25 minutes: staticcheck, other systems, the race detector, real servers of three kinds, clusters, chaos, mutants, model, browser
 	@scripts/setup-test.sh
 	@$(MAKE) --no-print-directory slow-check staticcheck cross bench-check otel-check tidy-check race mutants unraced sim-short
 	@$(MAKE) --no-print-directory -j 2 $(if $(filter output-sync,$(.FEATURES)),-O) security web-check # both wait half of their time
@@ -62,10 +62,13 @@ vet: ## go vet
 staticcheck: ## staticcheck, pinned
 	$(GO) run $(STATICCHECK) ./...
 
-# Linking programs would take minutes, and they have nothing of a system of their own.
-cross: ## compile everything for darwin and windows, tests too
-	GOOS=darwin $(GO) vet -buildtag ./...
-	GOOS=windows $(GO) vet -buildtag ./...
+# Compiling all packages for two more systems would take minutes. This analyzer, which looks for calls of a function, has their types
+# checked from their sources.
+FINDCALL := golang.org/x/tools/go/analysis/passes/findcall/cmd/findcall@v0.40.0
+
+cross: ## check the types of everything for darwin and windows, tests too
+	$(GO) run -exec 'env GOOS=darwin CGO_ENABLED=0' $(FINDCALL) -name none ./...
+	$(GO) run -exec 'env GOOS=windows CGO_ENABLED=0' $(FINDCALL) -name none ./...
 
 # These have leases of some seconds, which lapse on a busy machine: two run at once, chaos alone.
 SUITES := ./internal/test/conformance ./internal/test/cluster ./internal/test/upgrade
