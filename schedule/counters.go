@@ -20,18 +20,10 @@ type shown struct {
 
 // show registers the extension with an app, once, and adds a scheduler to what it shows.
 func show(app *runnel.App, s *Scheduler) {
-	var all *shown
-	for _, e := range extension.Of(app) {
-		if own, ok := e.Own.(*shown); ok {
-			all = own
-		}
-	}
-	if all == nil {
-		all = &shown{}
-		e := schedulers.New(all)
-		e.Own = all
-		extension.Register(app, e)
-	}
+	all := extension.Own(app, func() (*shown, *extension.Extension) {
+		all := &shown{}
+		return all, schedulers.New(all)
+	})
 	all.mu.Lock()
 	defer all.mu.Unlock()
 	all.all = append(all.all, s)

@@ -151,7 +151,7 @@ func (c *crew) release(places int) {
 		}
 	}
 	if best != nil {
-		best.wake()
+		best.own.Wake()
 	}
 }
 

@@ -2,7 +2,6 @@ package schedule
 
 import (
 	"context"
-	"errors"
 	"log/slog"
 	"sync/atomic"
 	"time"
@@ -10,7 +9,6 @@ import (
 	"github.com/runnel-go/runnel"
 	"github.com/runnel-go/runnel/internal/outage"
 	ischedule "github.com/runnel-go/runnel/internal/schedule"
-	"github.com/runnel-go/runnel/internal/store"
 	"github.com/runnel-go/runnel/internal/worker"
 )
 
@@ -29,8 +27,7 @@ type owner struct {
 	log       *slog.Logger
 	partition int
 	fence     string
-	again     chan struct{} // asks for a look; one token
-	ended     atomic.Bool   // facts have been applied since the last look
+	ended     atomic.Bool // facts have been applied since the last look
 
 	memory  memory
 	lists   map[string]*list // of what catches up, by ID in the heap
@@ -44,16 +41,8 @@ type owner struct {
 func newOwner(ctx context.Context, s *Scheduler, own *worker.Ownership) *owner {
 	n, _ := own.At()
 	return &owner{
-		s: s, own: own, ctx: ctx, log: own.Log(), partition: n, fence: own.Fence(), again: make(chan struct{}, 1),
+		s: s, own: own, ctx: ctx, log: own.Log(), partition: n, fence: own.Fence(),
 		lists: map[string]*list{}, asks: fewestAsked, first: -1, firing: outage.New(own.Log(), "triggers", nil),
-	}
-}
-
-// wake asks for a look. It never blocks.
-func (o *owner) wake() {
-	select {
-	case o.again <- struct{}{}:
-	default:
 	}
 }
 
@@ -100,56 +89,21 @@ func (o *owner) run() {
 			o.s.crew.register(o.ctx)
 		}()
 	}
-	retry := outage.New(o.log, "schedule", nil)
-	for unknown := true; ; {
-		changed := o.own.Changed()
-		next, err := o.look(unknown)
-		switch {
-		case err == nil:
-			retry.Recovered()
+	unknown := true
+	look := func() (next time.Duration, err error) {
+		if next, err = o.look(unknown); err == nil {
 			unknown = false
-		case o.over(err):
-			return
-		default:
-			o.s.crew.forget(o)
-			retry.Wait(o.ctx, err)
-			continue
 		}
-		if !o.sleep(next, changed) {
-			return
-		}
+		return next, err
 	}
+	o.own.Run(o.ctx, "schedule", look, func(err error) bool {
+		o.s.crew.forget(o)
+		return o.over(err)
+	})
 }
 
 // over reports whether an error, or the end of the ownership, means that the owner does nothing more.
-func (o *owner) over(err error) bool {
-	if errors.Is(err, store.ErrFenced) {
-		o.own.Lost(err)
-		return true
-	}
-	select {
-	case <-o.own.Ending():
-		return true
-	default:
-		return o.ctx.Err() != nil
-	}
-}
-
-// sleep waits until there may be something to do, at most for next. It reports whether the ownership lives.
-func (o *owner) sleep(next time.Duration, changed <-chan struct{}) bool {
-	timer := time.NewTimer(next)
-	defer timer.Stop()
-	select {
-	case <-o.own.Ending():
-		return false
-	case <-o.ctx.Done():
-		return false
-	case <-changed:
-	case <-o.again:
-	case <-timer.C:
-	}
-	return true
-}
+func (o *owner) over(err error) bool { return o.own.Over(o.ctx, err) }
 
 // look does what there is to do now, and returns how long until there is more.
 func (o *owner) look(unknown bool) (next time.Duration, err error) {

@@ -176,25 +176,11 @@ func (s *Scheduler) begin() error {
 	s.mu.Lock()
 	s.begun = true
 	s.mu.Unlock()
-	view := appview.Of(s.app)
-	streams, err := view.Streams()
-	if err != nil {
-		return err
+	stream, client, inherited, err := appview.Of(s.app).Own(s.name)
+	if err == nil {
+		s.stream, s.inherited, s.calls = stream, inherited, ischedule.New(client, s.name)
 	}
-	client, err := view.Client()
-	if err != nil {
-		return err
-	}
-	if s.inherited, err = view.Inherited(); err != nil {
-		return err
-	}
-	for _, one := range streams {
-		if one.Name == s.name {
-			s.stream = one
-		}
-	}
-	s.calls = ischedule.New(client, s.name)
-	return nil
+	return err
 }
 
 // ready is begin, and ensures the metadata before the first call.
@@ -223,7 +209,7 @@ func (s *Scheduler) process(ctx context.Context, events *runnel.Events[struct{ F
 		o.run()
 	}()
 	for batch := range events.Take(factsPerBatch, 0).Raw() {
-		o.wake()
+		o.own.Wake()
 		if err := o.apply(batch); err != nil {
 			return nil // the ownership ends
 		}

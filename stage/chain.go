@@ -356,7 +356,7 @@ func (t *turn) end(e *istage.End, as result) istage.Outcome {
 		}
 		if ended.Outcome != istage.OK && ended.Outcome != istage.Conflict {
 			t.o.doubt() // it may have begun, and the reply was lost
-			t.o.wake()
+			t.o.own.Wake()
 		}
 	}
 	switch {

@@ -82,18 +82,10 @@ type shown struct {
 
 // show registers the extension of sets with an app, once, and adds a set to what it shows.
 func show(app *runnel.App, s *set) {
-	var all *shown
-	for _, e := range extension.Of(app) {
-		if own, ok := e.Own.(*shown); ok {
-			all = own
-		}
-	}
-	if all == nil {
-		all = &shown{app: app}
-		e := sets.New(all)
-		e.Own = all
-		extension.Register(app, e)
-	}
+	all := extension.Own(app, func() (*shown, *extension.Extension) {
+		all := &shown{app: app}
+		return all, sets.New(all)
+	})
 	all.mu.Lock()
 	defer all.mu.Unlock()
 	all.sets = append(all.sets, s)

@@ -40,7 +40,6 @@ type owner struct {
 	calls     context.Context // of what is stored: lasts a little longer
 	log       *slog.Logger
 	partition int
-	again     chan struct{} // asks for a take; one token
 
 	mu      sync.Mutex
 	chains  map[string]*chain // by ID
@@ -74,7 +73,7 @@ func newOwner(ctx context.Context, s *set, own *worker.Ownership) *owner {
 	})
 	o := &owner{
 		set: s, own: own, ctx: ctx, calls: calls, partition: n, log: own.Log(),
-		again: make(chan struct{}, 1), chains: map[string]*chain{}, ended: map[string]*chain{}, due: map[string]bool{}, blocked: map[string]bool{},
+		chains: map[string]*chain{}, ended: map[string]*chain{}, due: map[string]bool{}, blocked: map[string]bool{},
 	}
 	context.AfterFunc(ctx, func() { time.AfterFunc(stuckAfter, o.tellStuck) })
 	return o
@@ -91,14 +90,6 @@ func (o *owner) tellStuck() {
 	}
 }
 
-// wake asks for a take. It never blocks.
-func (o *owner) wake() {
-	select {
-	case o.again <- struct{}{}:
-	default:
-	}
-}
-
 // run works until the ownership ends and every chain has.
 func (o *owner) run() {
 	defer func() {
@@ -106,35 +97,23 @@ func (o *owner) run() {
 		o.recount(0) // the next owner would charge what runs
 		o.running.Wait()
 	}()
-	retry := outage.New(o.log, "visits", nil)
-	for {
-		err := o.recover()
-		if err == nil {
-			break
+	known := false // what runs in Redis
+	look := func() (time.Duration, error) {
+		if !known {
+			if err := o.recover(); err != nil {
+				return 0, err
+			}
+			known = true
 		}
+		return o.take()
+	}
+	o.own.Run(o.ctx, "visits", look, func(err error) bool {
 		if o.over(err) {
-			return
+			return true
 		}
-		retry.Wait(o.ctx, err)
-	}
-	retry.Recovered()
-	for {
-		changed := o.own.Changed()
-		next, err := o.take()
-		switch {
-		case err == nil:
-			retry.Recovered()
-		case o.over(err):
-			return
-		default:
-			o.doubt()
-			retry.Wait(o.ctx, err)
-			continue
-		}
-		if !o.sleep(next, changed) {
-			return
-		}
-	}
+		o.doubt()
+		return false
+	})
 }
 
 // end waits until no function of the user runs, and lets none begin. Calls that are under way may go on until
@@ -169,15 +148,8 @@ func (o *owner) over(err error) bool {
 	}
 	if errors.Is(err, store.ErrFenced) {
 		o.set.count.fenced.Add(1)
-		o.own.Lost(err)
-		return true
 	}
-	select {
-	case <-o.own.Ending():
-		return true
-	default:
-		return o.ctx.Err() != nil
-	}
+	return o.own.Over(o.ctx, err)
 }
 
 // doubt notes that something may run in Redis that no chain has: a reply was lost.
@@ -185,23 +157,6 @@ func (o *owner) doubt() {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.unknown = true
-}
-
-// sleep waits until there may be something to take, at most for next. It reports whether the ownership
-// lives.
-func (o *owner) sleep(next time.Duration, changed <-chan struct{}) bool {
-	timer := time.NewTimer(next)
-	defer timer.Stop()
-	select {
-	case <-o.own.Ending():
-		return false
-	case <-o.ctx.Done():
-		return false
-	case <-changed:
-	case <-o.again:
-	case <-timer.C:
-	}
-	return true
 }
 
 // begin hands taken visits to the chains of their entities.
@@ -301,7 +256,7 @@ func (o *owner) commit(e *istage.End) *istage.Ended {
 				waits = waits || runs
 			}
 			if o.ends.Add(1); o.passed.Swap(false) || waits {
-				o.wake()
+				o.own.Wake()
 			}
 			return ended
 		case errors.Is(err, store.ErrFenced):

@@ -177,7 +177,7 @@ func (s *Set[T]) process(ctx context.Context, events *runnel.Events[T]) error {
 	}()
 	for range events.Raw() {
 		o.isDue(istage.Touch)
-		o.wake()
+		o.own.Wake()
 		runtime.Gosched() // to the owner
 	}
 	select {
@@ -198,24 +198,11 @@ func (s *set) begin() error {
 	s.mu.Lock()
 	s.begun = true
 	s.mu.Unlock()
-	view := appview.Of(s.app)
-	streams, err := view.Streams()
+	stream, client, inherited, err := appview.Of(s.app).Own(s.name)
 	if err != nil {
 		return err
 	}
-	client, err := view.Client()
-	if err != nil {
-		return err
-	}
-	inherited, err := view.Inherited()
-	if err != nil {
-		return err
-	}
-	for _, one := range streams {
-		if one.Name == s.name {
-			s.stream = one
-		}
-	}
+	s.stream = stream
 	if s.retry, err = inherited.Retry(s.opts.Retry, defaultAttempts); err != nil {
 		return err
 	}

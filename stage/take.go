@@ -50,7 +50,7 @@ func (o *owner) take() (next time.Duration, err error) {
 		}
 		if t.Passed > 0 {
 			if o.passed.Store(true); o.ends.Load() != ends { // it may have been one of them
-				o.wake()
+				o.own.Wake()
 			}
 		}
 		if o.begin(t.Visits); len(t.Visits) > 0 {
@@ -124,7 +124,7 @@ func (o *owner) unblock(stage, gate string) bool {
 	o.mu.Lock()
 	delete(o.blocked, stage)
 	o.mu.Unlock()
-	o.wake()
+	o.own.Wake()
 	return o.own.Open(gate)
 }
 

@@ -90,6 +90,23 @@ type View struct {
 	Intercept func(Sender) (end func())
 }
 
+// Own returns what an extension uses of a stream that it has declared. It does no I/O.
+func (v *View) Own(stream string) (s *Stream, c *store.Client, in *Inherited, err error) {
+	all, err := v.Streams()
+	if err == nil {
+		c, err = v.Client()
+	}
+	if err == nil {
+		in, err = v.Inherited()
+	}
+	for _, one := range all {
+		if one.Name == stream {
+			s = one
+		}
+	}
+	return s, c, in, err
+}
+
 // Overrides are settings from flags; zero values change nothing.
 type Overrides struct {
 	RedisURL            string

@@ -45,11 +45,24 @@ type Extension struct {
 	Status func(ctx context.Context, c *store.Client) ([]string, error)
 	Page   *Page
 
-	Own any // what its package keeps by app
+	own any // what its package keeps by app: see Own
 }
 
 // statusLines is how many lines of status an extension has.
 const statusLines = 2
+
+// Own returns what the package of T keeps by app: it creates it with the extension, which it registers, at the first call.
+func Own[T any](app any, create func() (*T, *Extension)) *T {
+	for _, e := range Of(app) {
+		if own, ok := e.own.(*T); ok {
+			return own
+		}
+	}
+	own, e := create()
+	e.own = own
+	Register(app, e)
+	return own
+}
 
 var plain = regexp.MustCompile(`^[a-z][a-z0-9]*$`)
 

@@ -10,14 +10,17 @@ import (
 	"time"
 
 	"github.com/runnel-go/runnel/internal/monotime"
+	"github.com/runnel-go/runnel/internal/outage"
+	"github.com/runnel-go/runnel/internal/store"
 )
 
 // An Ownership is one ownership of a partition, for packages that do work beside the consumer's loop.
 // It ends when the processor's function has returned, at the latest. Its methods may be called
-// concurrently; none but Isolate blocks.
+// concurrently; none but Run and Isolate blocks.
 type Ownership struct {
 	p      *partition
 	m      *member
+	again  signal
 	number atomic.Int64
 }
 
@@ -86,6 +89,48 @@ func (o *Ownership) Open(gate string) bool { return o.Live() && !o.p.calls.heldB
 
 // Changed returns a channel that is closed when a gate has opened or closed since this call.
 func (o *Ownership) Changed() <-chan struct{} { return o.p.calls.changed() }
+
+// Run calls look, again and again, until the ownership or ctx ends: so long later as look returns, and earlier where Wake is called or a
+// gate has changed. Errors are logged as those of op and told to over, which reports whether Run is to end; otherwise look is called again
+// soon. It blocks; one Run is called for an ownership.
+func (o *Ownership) Run(ctx context.Context, op string, look func() (time.Duration, error), over func(err error) bool) {
+	for retry := outage.New(o.Log(), op, nil); ; {
+		changed := o.Changed()
+		next, err := look()
+		if err == nil {
+			retry.Recovered()
+		} else if over(err) {
+			return
+		} else {
+			retry.Wait(ctx, err)
+			continue
+		}
+		timer := time.NewTimer(next)
+		select {
+		case <-o.Ending():
+			return
+		case <-ctx.Done():
+			return
+		case <-changed:
+		case <-o.again:
+		case <-timer.C:
+		}
+		timer.Stop()
+	}
+}
+
+// Wake has Run look again. It never blocks.
+func (o *Ownership) Wake() { o.again.set() }
+
+// Over reports whether an error, or the end of the ownership or of ctx, means that nothing more is to be done. It calls Lost where the error
+// is store.ErrFenced.
+func (o *Ownership) Over(ctx context.Context, err error) bool {
+	if errors.Is(err, store.ErrFenced) {
+		o.Lost(err)
+		return true
+	}
+	return o.p.life.isEnding() || ctx.Err() != nil
+}
 
 // Isolate blocks until the caller is the only one of this worker, among those that call Isolate and
 // events that a dead worker may have begun: then the end of the process names its cause. ok is false
