@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strconv"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -90,7 +89,7 @@ func (t Task) withScheduler(ctx context.Context, rdb *redis.Client, defs []*isch
 	for n, def := range defs {
 		p := client.Partition(t.Stream, ischedule.Processor, n)
 		b.parts = append(b.parts, p)
-		if _, err := b.calls.Define(ctx, n, 1, ischedule.NewDefinition(), def); err != nil {
+		if err := b.calls.Define(ctx, n, 1, ischedule.NewDefinition(), def); err != nil {
 			return err
 		}
 		if err := errors.Join(rdb.HSet(ctx, p.Own, "tenure", bareFence).Err(), rdb.XGroupCreateMkStream(ctx, p.Log, "bare", "0").Err()); err != nil {
@@ -137,14 +136,10 @@ func (b *bareScheduler) fireAll(ctx context.Context, n int) error {
 		if err != nil || len(due) == 0 {
 			return err
 		}
-		last, err := strconv.ParseInt(due[0].Position, 10, 64)
-		if err != nil {
-			return err
-		}
 		f := &ischedule.Fire{Due: due[0], Source: due[0].ID, Next: now.UnixMilli(), Class: ischedule.Own}
 		for at := firstTime; at.Before(lastOf(b.Task)) && len(f.Times) < ischedule.PerCall; at = at.Add(timeEvery) {
-			if at.UnixMilli() > last {
-				f.Times, f.To = append(f.Times, at.UnixMilli()), fmt.Sprint(at.UnixMilli())
+			if at.UnixMilli() > due[0].Position {
+				f.Times, f.To = append(f.Times, at.UnixMilli()), at.UnixMilli()
 			}
 		}
 		f.Over = len(f.Times) == 0

@@ -33,7 +33,7 @@ func triggers(t Task, start time.Time) []*ischedule.Definition {
 		def := defs[runnel.XXHash.Func(id, t.Partitions)]
 		rule := &ischedule.Rule{Rev: 1, Trigger: trigger}
 		def.Target(id, "s", "job/task/none", false)
-		def.Rules[id] = ischedule.Due{ID: id, Rule: rule.String(), Position: fmt.Sprint(trigger.Start.UnixMilli() - 1)}
+		def.Rules[id] = ischedule.Due{ID: id, Rule: rule.String(), Position: trigger.Start.UnixMilli() - 1}
 	}
 	return defs
 }

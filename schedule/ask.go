@@ -2,7 +2,6 @@ package schedule
 
 import (
 	"context"
-	"crypto/rand"
 	"errors"
 	"fmt"
 	"time"
@@ -45,10 +44,6 @@ func (s *Scheduler) ask(ctx context.Context, op *ischedule.Op, o *OpOptions) (*O
 	if o != nil {
 		op.ID, op.By, op.Why, op.For, op.Force = o.ID, o.By, o.Why, o.For, o.Force
 	}
-	if op.ID == "" {
-		op.ID = rand.Text()
-	}
-	op.At = time.Now().UnixMilli()
 	n, err := s.calls.Ledger().Submit(ctx, op)
 	if err != nil {
 		return nil, fmt.Errorf("scheduler %s: %s of job %s: %w", s.name, op.Kind, op.Job, err)
@@ -60,10 +55,7 @@ func (s *Scheduler) ask(ctx context.Context, op *ischedule.Op, o *OpOptions) (*O
 // for. A job whose tasks have a Do is known to those workers alone whose code has it. The operation is refused if a source is not there,
 // or if tasks of all jobs would wait for each other in a circle.
 func (s *Scheduler) Apply(ctx context.Context, name string, job Job, o *OpOptions) (*Op, error) {
-	stored, err := job.stored(name)
-	if err == nil {
-		err = faults(jobs.Check(stored))
-	}
+	stored, err := job.checked(name)
 	if err != nil {
 		return nil, err
 	}

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"runtime/debug"
 	"time"
 
@@ -64,7 +63,7 @@ func (c *crew) judge(r *run, task *taskOf, err, cause error) *ischedule.End {
 	case verdict.Dead:
 		e.Wait = -1
 	}
-	c.logger().Warn("run failed", "job", r.job(), "task", r.task(), "time", r.at(), "attempt", r.Attempt, "err", e.Error)
+	c.s.logger.Warn("run failed", "job", r.job(), "task", r.task(), "time", r.at(), "attempt", r.Attempt, "err", e.Error)
 	return e
 }
 
@@ -85,7 +84,7 @@ func (c *crew) call(ctx context.Context, fn Func, r *run, patience time.Duration
 		defer func() {
 			if p := recover(); p != nil {
 				err = fmt.Errorf("panic: %v", p)
-				c.logger().Error("function panicked", "job", r.job(), "task", r.task(), "time", r.at(), "err", err, "stack", string(debug.Stack()))
+				c.s.logger.Error("function panicked", "job", r.job(), "task", r.task(), "time", r.at(), "err", err, "stack", string(debug.Stack()))
 			}
 		}()
 		err = fn(ctx, r.public(log))
@@ -99,15 +98,9 @@ func (c *crew) call(ctx context.Context, fn Func, r *run, patience time.Duration
 	case err := <-result:
 		return done, err
 	case <-time.After(patience):
-		c.logger().Error("function is stuck", "job", r.job(), "task", r.task(), "time", r.at(), "after", patience, "help", help.FunctionStuck)
+		c.s.logger.Error("function is stuck", "job", r.job(), "task", r.task(), "time", r.at(), "after", patience, "help", help.FunctionStuck)
 		return done, fmt.Errorf("the function did not return: %w", context.Cause(ctx))
 	}
-}
-
-func (c *crew) logger() *slog.Logger {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.log
 }
 
 // tellNoHandler logs, once a minute, that this worker has no function for a task.
@@ -118,7 +111,7 @@ func (c *crew) tellNoHandler(r *run, err error) {
 		return
 	}
 	c.handed[r.Task] = time.Now()
-	c.log.Warn("run handed back", "job", r.job(), "task", r.task(), "time", r.at(), "err", err)
+	c.s.logger.Warn("run handed back", "job", r.job(), "task", r.task(), "time", r.at(), "err", err)
 }
 
 // An ending is the end of a run on its way.
@@ -130,23 +123,11 @@ type ending struct {
 
 // finish stores the end of a run, again until its outcome is known: repeated, it does no harm.
 func (c *crew) finish(e *ending) {
-	c.mu.Lock()
-	calls := c.calls
-	c.mu.Unlock()
-	var retry *outage.Outage
-	for calls.Err() == nil {
+	outage.Retry(c.calls, c.s.logger, "ends of runs", func() error {
 		e.err = nil
-		if c.ends.Do(calls, e); e.err == nil {
-			break
-		}
-		if retry == nil {
-			retry = outage.New(c.logger(), "ends of runs", nil)
-		}
-		retry.Wait(calls, e.err)
-	}
-	if retry != nil && e.err == nil {
-		retry.Recovered()
-	}
+		c.ends.Do(c.calls, e)
+		return e.err
+	})
 }
 
 // send stores the ends of one round trip.

@@ -3,6 +3,8 @@ package schedule
 import (
 	"context"
 	"errors"
+	"maps"
+	"slices"
 	"time"
 
 	ischedule "github.com/runnel-go/runnel/internal/schedule"
@@ -17,33 +19,26 @@ const (
 )
 
 // beat has the life of the runner prolonged where it has runs, and ends those for which that was too long ago. It does not wait for Redis.
-func (c *crew) beat(ctx context.Context) {
+func (c *crew) beat() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	by, life := map[int][]*run{}, c.expiry
-	for n := range c.doubt {
-		by[n] = nil
-	}
-	for r := range c.runs {
-		by[r.partition] = append(by[r.partition], r)
-	}
-	for n := range c.beaten {
-		if _, looked := by[n]; !looked {
-			delete(c.beaten, n)
+	life := c.life()
+	for n, p := range c.posts {
+		since := time.Since(p.beaten)
+		if len(p.runs)+p.doubt+len(p.strays) == 0 && !p.beating {
+			delete(c.posts, n)
+			continue
 		}
-	}
-	for n, runs := range by {
-		since := time.Since(c.beaten[n])
-		if len(runs) > 0 && since >= life*lifeUsed/10 && !c.late[n] {
-			c.late[n] = true
-			c.log.Error("runs ended", "partition", n, "runs", len(runs), "err", errSilent)
-			for _, r := range runs {
-				r.void()
+		if len(p.runs) > 0 && since >= life*lifeUsed/10 && !p.late {
+			p.late = true
+			c.s.logger.Error("runs ended", "partition", n, "runs", len(p.runs), "err", errSilent)
+			for r := range p.runs {
+				r.end(ErrVoid)
 			}
 		}
-		if since >= life/beatsPerLife && !c.beating[n] {
-			c.beating[n] = true
-			go c.beatIn(ctx, n, runs, life)
+		if since >= life/beatsPerLife && !p.beating {
+			p.beating = true
+			go c.beatIn(n, p, slices.Collect(maps.Keys(p.runs)), life)
 		}
 	}
 }
@@ -51,44 +46,34 @@ func (c *crew) beat(ctx context.Context) {
 var errSilent = errors.New("their worker could not say in time that it lives")
 
 // beatIn says that the runner lives in a partition.
-func (c *crew) beatIn(ctx context.Context, n int, runs []*run, life time.Duration) {
+func (c *crew) beatIn(n int, p *post, runs []*run, life time.Duration) {
 	began, mine := time.Now(), make([]ischedule.Run, len(runs))
 	for i, r := range runs {
 		mine[i] = r.Run
 	}
-	ctx, cancel := context.WithTimeout(ctx, life/beatsPerLife)
+	ctx, cancel := context.WithTimeout(c.calls, life/beatsPerLife)
 	defer cancel()
 	void, others, err := c.s.calls.Beat(ctx, n, c.runner, life, mine)
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	delete(c.beating, n)
+	p.beating = false
 	if err != nil {
 		return // until it is too late
 	}
-	c.beaten[n] = began
-	delete(c.late, n)
+	p.beaten, p.late, p.doubt = began, false, max(p.doubt-1, 0)
 	for _, i := range void {
-		runs[i].void()
+		runs[i].end(ErrVoid)
 	}
 	strays := map[ischedule.Run]bool{}
 	for _, other := range others {
-		if c.strays[n][other] { // for two beats: no reply brings it any more
+		if p.strays[other] { // for two beats: no reply brings it any more
 			go c.finish(&ending{End: ischedule.End{Run: &other, Result: ischedule.Interrupted}, partition: n})
 		} else {
 			strays[other] = true
 		}
 	}
-	c.strays[n] = strays
-	if c.doubt[n]--; c.doubt[n] <= 0 {
-		delete(c.doubt, n)
-	}
+	p.strays = strays
 }
 
 // beatsOfDoubt is in how many beats a lost reply is looked for.
 const beatsOfDoubt = 2
-
-func (r *run) void() {
-	if r.end != nil {
-		r.end(ErrVoid)
-	}
-}

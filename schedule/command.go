@@ -3,9 +3,9 @@ package schedule
 import (
 	"context"
 	"errors"
-	"fmt"
 	"os"
 	"os/exec"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -34,18 +34,16 @@ const (
 // command returns the function of a task that is a command.
 func (s *Scheduler) command(task *taskOf) Func {
 	return func(ctx context.Context, r *Run) error {
-		args := task.Exec
+		fill, env := factsOf(r)
+		args := slices.Clone(task.Exec)
+		for i := range args {
+			args[i] = fill.Replace(args[i])
+		}
 		if task.Shell != "" {
 			args = []string{"/bin/sh", "-c", task.Shell}
-		} else {
-			fill := placeholders(r)
-			args = append([]string(nil), args...)
-			for i := range args {
-				args[i] = fill.Replace(args[i])
-			}
 		}
 		cmd := exec.Command(args[0], args[1:]...)
-		cmd.Dir, cmd.Env = s.opts.Exec.Dir, append(append(os.Environ(), s.opts.Exec.Env...), environment(r)...)
+		cmd.Dir, cmd.Env = s.opts.Exec.Dir, append(append(os.Environ(), s.opts.Exec.Env...), env...)
 		stdout, stderr := r.log.from("stdout"), r.log.from("stderr")
 		cmd.Stdout, cmd.Stderr = stdout, stderr
 		defer stdout.flush()
@@ -101,25 +99,14 @@ func result(err error) error {
 	return err
 }
 
-// facts of a run, by the names of placeholders.
-func factsOf(r *Run) [][2]string {
-	return [][2]string{
-		{"job", r.Job}, {"task", r.Task}, {"time", r.Time.Format(time.RFC3339)}, {"date", r.Time.Format(time.DateOnly)},
-		{"unix", strconv.FormatInt(r.Time.Unix(), 10)}, {"generation", strconv.Itoa(r.Generation)}, {"attempt", strconv.Itoa(r.Attempt)},
+// factsOf returns what fills {job} and other placeholders, and the same as RUNNEL_JOB and so on.
+func factsOf(r *Run) (fill *strings.Replacer, env []string) {
+	pairs := []string{
+		"{job}", r.Job, "{task}", r.Task, "{time}", r.Time.Format(time.RFC3339), "{date}", r.Time.Format(time.DateOnly),
+		"{unix}", strconv.FormatInt(r.Time.Unix(), 10), "{generation}", strconv.Itoa(r.Generation), "{attempt}", strconv.Itoa(r.Attempt),
 	}
-}
-
-func placeholders(r *Run) *strings.Replacer {
-	var pairs []string
-	for _, f := range factsOf(r) {
-		pairs = append(pairs, "{"+f[0]+"}", f[1])
+	for p := range slices.Chunk(pairs, 2) {
+		env = append(env, "RUNNEL_"+strings.ToUpper(strings.Trim(p[0], "{}"))+"="+p[1])
 	}
-	return strings.NewReplacer(pairs...)
-}
-
-func environment(r *Run) (env []string) {
-	for _, f := range factsOf(r) {
-		env = append(env, fmt.Sprintf("RUNNEL_%s=%s", strings.ToUpper(f[0]), f[1]))
-	}
-	return env
+	return strings.NewReplacer(pairs...), env
 }

@@ -1,12 +1,13 @@
 package schedule
 
 import (
-	"slices"
+	"maps"
 	"sync"
 	"time"
 
 	"github.com/runnel-go/runnel"
 	"github.com/runnel-go/runnel/internal/extension"
+	"github.com/runnel-go/runnel/internal/jobs"
 	ischedule "github.com/runnel-go/runnel/internal/schedule"
 	"github.com/runnel-go/runnel/internal/schedulers"
 	"github.com/runnel-go/runnel/internal/worker"
@@ -34,15 +35,7 @@ func (a *shown) Count(add func(schedulers.Counted)) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	for _, s := range a.all {
-		s.crew.count.each(func(task string, c *counted) {
-			source := (&run{Run: ischedule.Run{Task: task}}).source()
-			of := schedulers.Counted{Scheduler: s.name, Job: source.Job, Task: source.Name, Ends: map[string]int64{}, Spent: c.spent}
-			of.Spent.Counts = slices.Clone(c.spent.Counts)
-			for result, n := range c.ends {
-				of.Ends[result] = n
-			}
-			add(of)
-		})
+		s.crew.count.each(s.name, add)
 	}
 }
 
@@ -69,7 +62,7 @@ func (c *counters) add(e *ischedule.End, took time.Duration) {
 	}
 	of := c.by[e.Task]
 	if of == nil {
-		of = &counted{ends: map[string]int64{}, spent: worker.Histogram{Bounds: worker.HandlerBounds, Counts: make([]int64, len(worker.HandlerBounds)+1)}}
+		of = &counted{map[string]int64{}, worker.NewHistogram(worker.HandlerBounds)}
 		c.by[e.Task] = of
 	}
 	result := e.Result
@@ -77,15 +70,14 @@ func (c *counters) add(e *ischedule.End, took time.Duration) {
 		result = refused
 	}
 	of.ends[result]++
-	i, _ := slices.BinarySearch(worker.HandlerBounds, took)
-	of.spent.Counts[i]++
-	of.spent.Sum += took
+	of.spent.Add(took)
 }
 
-func (c *counters) each(do func(task string, of *counted)) {
+func (c *counters) each(scheduler string, add func(schedulers.Counted)) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for task, of := range c.by {
-		do(task, of)
+		s, _ := jobs.ParseSource(task)
+		add(schedulers.Counted{Scheduler: scheduler, Job: s.Job, Task: s.Name, Ends: maps.Clone(of.ends), Spent: of.spent.Clone()})
 	}
 }

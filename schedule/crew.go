@@ -4,9 +4,9 @@ import (
 	"cmp"
 	"context"
 	"crypto/rand"
-	"log/slog"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/runnel-go/runnel/internal/groupcommit"
@@ -20,34 +20,47 @@ type crew struct {
 	s      *Scheduler
 	runner string
 
+	calls  context.Context // of the ends of runs
+	cancel context.CancelFunc
+	ends   groupcommit.Trips[*ending]
+	idle   sync.WaitGroup // runs
+	count  counters
+	expiry atomic.Int64 // how long the runner lives behind a beat, in ns
+
 	mu     sync.Mutex
-	log    *slog.Logger
-	expiry time.Duration
 	free   int
 	whole  int
 	wants  []*owner // that found no place, in the order in which they came
-	runs   map[*run]bool
-	beaten map[int]time.Time // partition → when the last call that prolonged the life there began
+	posts  map[int]*post
 	closed bool
-	idle   sync.WaitGroup // runs
-	ends   groupcommit.Trips[*ending]
-	calls  context.Context // of the ends of runs
 	handed map[string]time.Time
+}
 
-	count counters
+// A post is what the worker has in a partition.
+type post struct {
+	runs    map[*run]bool
+	beaten  time.Time // when the last call that prolonged the life there began
+	beating bool      // a beat is under way
+	late    bool      // runs have ended since no beat came through
 
 	// What counts as the runner's and has not begun here: a reply was lost, or is on its way.
-	doubt  map[int]int                    // partition → beats in which it is looked for
-	strays map[int]map[ischedule.Run]bool // seen in the last beat there
+	doubt  int                    // beats in which it is looked for
+	strays map[ischedule.Run]bool // seen in the last beat
+}
 
-	beating map[int]bool // partitions with a beat under way
-	late    map[int]bool // partitions whose runs have ended since no beat came through
+// post returns that of a partition.
+func (c *crew) post(n int) *post {
+	if c.posts[n] == nil {
+		c.posts[n] = &post{runs: map[*run]bool{}}
+	}
+	return c.posts[n]
 }
 
 // A run is an attempt under way.
 type run struct {
 	ischedule.Run
 	partition int
+	ctx       context.Context
 	end       context.CancelCauseFunc
 }
 
@@ -59,27 +72,14 @@ const fewestAsked = 8
 const backfillReserve = 1
 
 func newCrew(s *Scheduler, places int) *crew {
-	c := &crew{
-		s: s, runner: rand.Text(), free: places, whole: places, runs: map[*run]bool{}, beaten: map[int]time.Time{}, handed: map[string]time.Time{},
-		doubt: map[int]int{}, strays: map[int]map[ischedule.Run]bool{}, beating: map[int]bool{}, late: map[int]bool{},
-		log: slog.New(slog.DiscardHandler), calls: context.Background(), expiry: 30 * time.Second,
-	}
+	c := &crew{s: s, runner: rand.Text(), free: places, whole: places, posts: map[int]*post{}, handed: map[string]time.Time{}}
+	c.calls, c.cancel = context.WithCancel(context.Background())
+	c.expiry.Store(int64(30 * time.Second))
 	c.ends = groupcommit.Trips[*ending]{Send: c.send, Bytes: func(e *ending) int { return len(e.Error) }, Limit: groupcommit.Load{Items: 16 * ischedule.PerCall, Bytes: 1 << 20}}
 	return c
 }
 
-// lives sets how long the runner lives behind a beat.
-func (c *crew) lives(expiry time.Duration) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.expiry = expiry
-}
-
-func (c *crew) life() time.Duration {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.expiry
-}
+func (c *crew) life() time.Duration { return time.Duration(c.expiry.Load()) }
 
 // reserve takes free places for an owner, which gives back by begin what it has no runs for. Without any it is woken when there are.
 func (c *crew) reserve(o *owner) (most, backfill int) {
@@ -101,20 +101,23 @@ func (c *crew) reserve(o *owner) (most, backfill int) {
 // the owner may start runs.
 func (c *crew) begin(o *owner, t *ischedule.Take, began time.Time, open bool, err error) {
 	c.mu.Lock()
-	if t.Most > 0 && err == nil {
-		c.beaten[t.Partition] = began
-		delete(c.late, t.Partition)
+	p, all := c.post(t.Partition), make([]*run, len(t.Runs))
+	switch {
+	case t.Most == 0:
+	case err == nil:
+		p.beaten, p.late = began, false
+	default:
+		p.doubt = beatsOfDoubt
 	}
-	if t.Most > 0 && err != nil {
-		c.doubt[t.Partition] = beatsOfDoubt
+	for i, taken := range t.Runs {
+		ctx, end := context.WithCancelCause(context.Background())
+		if c.closed {
+			end(ErrInterrupted)
+		}
+		all[i] = &run{taken, t.Partition, ctx, end}
+		p.runs[all[i]] = true
 	}
-	var all []*run
-	for _, taken := range t.Runs {
-		one := &run{Run: taken, partition: t.Partition}
-		c.runs[one] = true
-		all = append(all, one)
-		c.idle.Add(1)
-	}
+	c.idle.Add(len(all))
 	o.asks = max(2*len(t.Runs), fewestAsked)
 	o.first = -1
 	if err == nil {
@@ -130,7 +133,7 @@ func (c *crew) begin(o *owner, t *ischedule.Take, began time.Time, open bool, er
 		c.idle.Done()
 	}
 	for _, one := range all {
-		c.start(one)
+		go c.start(one)
 	}
 }
 
@@ -177,12 +180,7 @@ func (c *crew) work(ctx context.Context) error {
 	if err := s.begin(); err != nil {
 		return err
 	}
-	log := s.log()
-	calls, cancel := context.WithCancel(context.WithoutCancel(ctx))
-	defer cancel()
-	c.mu.Lock()
-	c.log, c.calls = log, calls
-	c.mu.Unlock()
+	defer c.cancel()
 	register := make(chan struct{})
 	go func(ctx context.Context) {
 		defer close(register)
@@ -193,7 +191,7 @@ func (c *crew) work(ctx context.Context) error {
 		timer := time.NewTimer(c.life() / looksPerLife)
 		select {
 		case <-timer.C:
-			c.beat(calls)
+			c.beat()
 		case <-ctx.Done():
 			if ctx = context.WithoutCancel(ctx); grace < 0 {
 				grace = cmp.Or(s.opts.Grace, s.inherited.Grace)
@@ -224,7 +222,13 @@ func (c *crew) close(grace time.Duration, over chan struct{}) {
 		return
 	case <-time.After(grace):
 	}
-	c.each(func(r *run) { r.end(ErrInterrupted) })
+	c.mu.Lock()
+	for _, p := range c.posts {
+		for r := range p.runs {
+			r.end(ErrInterrupted)
+		}
+	}
+	c.mu.Unlock()
 	select {
 	case <-ended:
 	case <-time.After(stuckAfter):
@@ -234,44 +238,20 @@ func (c *crew) close(grace time.Duration, over chan struct{}) {
 // stuckAfter is how long behind the end of its context a function may take to return.
 const stuckAfter = 900 * time.Millisecond
 
-func (c *crew) each(f func(r *run)) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	for r := range c.runs {
-		if r.end != nil {
-			f(r)
-		}
-	}
-}
-
-func (c *crew) drop(r *run) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	delete(c.runs, r)
-}
-
-// start begins a run.
+// start runs an attempt, and stores its end.
 func (c *crew) start(r *run) {
-	ctx, end := context.WithCancelCause(context.Background())
+	defer c.idle.Done()
+	defer r.end(nil)
+	began := time.Now()
+	end, returned := c.attempt(r.ctx, r)
+	took, e := time.Since(began), &ending{End: *end, partition: r.partition}
+	c.finish(e)
+	c.count.add(&e.End, took)
 	c.mu.Lock()
-	r.end = end
-	closed := c.closed
+	delete(c.post(r.partition).runs, r)
 	c.mu.Unlock()
-	if closed {
-		end(ErrInterrupted)
-	}
-	go func() {
-		defer c.idle.Done()
-		defer end(nil)
-		began := time.Now()
-		end, returned := c.attempt(ctx, r)
-		took, e := time.Since(began), &ending{End: *end, partition: r.partition}
-		c.finish(e)
-		c.count.add(&e.End, took)
-		c.drop(r)
-		<-returned // a function that is stuck keeps its place
-		c.release(1)
-	}()
+	<-returned // a function that is stuck keeps its place
+	c.release(1)
 }
 
 func (r *run) source() jobs.Source {

@@ -10,9 +10,6 @@ import (
 	ischedule "github.com/runnel-go/runnel/internal/schedule"
 )
 
-// A list is the logical times, in ms, that something goes through beside its trigger.
-type list []int64
-
 // mostTimes is how many times a backfill has at most.
 const mostTimes = 1_000_000
 
@@ -79,10 +76,6 @@ func (o *owner) plan(d ischedule.Due, now time.Time, room *int) (*ischedule.Fire
 	if err != nil {
 		return nil, err
 	}
-	position, err := strconv.ParseInt(d.Position, 10, 64)
-	if err != nil {
-		return nil, fmt.Errorf("position: %w", err)
-	}
 	f := &ischedule.Fire{Due: d, Source: ischedule.SourceOf(d.ID), To: d.Position}
 	if rule.Kind == ischedule.RulePause {
 		return o.planPause(f, rule, now)
@@ -92,9 +85,9 @@ func (o *owner) plan(d ischedule.Due, now time.Time, room *int) (*ischedule.Fire
 		return nil, err
 	}
 	if rule.Kind == ischedule.RuleTrigger {
-		return f, o.planTrigger(f, rule, times, time.UnixMilli(position).UTC(), now, room)
+		return f, o.planTrigger(f, rule, times, time.UnixMilli(d.Position).UTC(), now, room)
 	}
-	return f, o.planList(f, rule, times, int(position), now, room)
+	return f, o.planList(f, rule, times, int(d.Position), now, room)
 }
 
 // planTrigger plans the times of a trigger that are due.
@@ -106,7 +99,7 @@ func (o *owner) planTrigger(f *ischedule.Fire, rule *ischedule.Rule, times *jobs
 		catchUp := &ischedule.Rule{
 			Kind: ischedule.RuleCatchUp, Rev: rule.Rev, Trigger: rule.Trigger, From: last.UnixMilli(), Now: now.UnixMilli(), Class: ischedule.Backfill,
 		}
-		f.CatchUp = &ischedule.Due{ID: f.ID + "#" + strconv.FormatInt(p.Newest.UnixMilli(), 10), Rule: catchUp.String(), Position: "0"}
+		f.CatchUp = &ischedule.Due{ID: f.ID + "#" + strconv.FormatInt(p.Newest.UnixMilli(), 10), Rule: catchUp.String()}
 	default: // one, or with CatchUpNone all that are not late
 		n := min(len(p.Times), *room)
 		if more := n < len(p.Times); more {
@@ -124,7 +117,7 @@ func (o *owner) planTrigger(f *ischedule.Fire, rule *ischedule.Rule, times *jobs
 	}
 	if !p.Newest.IsZero() {
 		last = p.Newest
-		f.To = strconv.FormatInt(last.UnixMilli(), 10)
+		f.To = last.UnixMilli()
 	}
 	if next := times.Next(last); !next.IsZero() && f.Next == 0 {
 		f.Next = times.FiresAt(next).UnixMilli()
@@ -143,10 +136,10 @@ func (o *owner) planList(f *ischedule.Fire, rule *ischedule.Rule, times *jobs.Ti
 	if err != nil {
 		return err
 	}
-	position = min(position, len(*all))
-	n := min(len(*all)-position, *room, o.s.ahead()-int(waiting))
+	position = min(position, len(all))
+	n := min(len(all)-position, *room, o.s.ahead()-int(waiting))
 	for i := range max(n, 0) {
-		if at := times.FiresAt(time.UnixMilli((*all)[position+i])); at.After(now) { // a list goes into the future in its order
+		if at := times.FiresAt(time.UnixMilli(all[position+i])); at.After(now) { // a list goes into the future in its order
 			if n = i; i == 0 {
 				f.Next = at.UnixMilli()
 				return nil
@@ -154,24 +147,23 @@ func (o *owner) planList(f *ischedule.Fire, rule *ischedule.Rule, times *jobs.Ti
 			break
 		}
 	}
-	if n <= 0 && position < len(*all) {
+	if n <= 0 && position < len(all) {
 		f.Next = now.Add(aheadAgain).UnixMilli()
 		return nil
 	}
 	*room -= n
-	f.Times, f.Class = (*all)[position:position+n], rule.Class
-	f.To, f.Next, f.Over = strconv.Itoa(position+n), now.UnixMilli(), position+n == len(*all)
+	f.Times, f.Class = all[position:position+n], rule.Class
+	f.To, f.Next, f.Over = int64(position+n), now.UnixMilli(), position+n == len(all)
 	return nil
 }
 
-// listOf returns the times that a rule goes through.
-func listOf(rule *ischedule.Rule, times *jobs.Times) *list {
-	var all list
+// listOf returns the logical times, in ms, that a rule goes through beside its trigger.
+func listOf(rule *ischedule.Rule, times *jobs.Times) (all []int64) {
 	if rule.Kind == ischedule.RuleCatchUp {
 		for _, at := range times.Plan(time.UnixMilli(rule.From).UTC(), time.UnixMilli(rule.Now).UTC()).Times {
 			all = append(all, at.UnixMilli())
 		}
-		return &all
+		return all
 	}
 	for at := times.Next(time.UnixMilli(rule.From - 1).UTC()); !at.IsZero() && at.UnixMilli() < rule.To && len(all) <= mostTimes; at = times.Next(at) {
 		all = append(all, at.UnixMilli())
@@ -179,7 +171,7 @@ func listOf(rule *ischedule.Rule, times *jobs.Times) *list {
 	if rule.Trigger.CatchUp == jobs.CatchUpLatest {
 		slices.Reverse(all)
 	}
-	return &all
+	return all
 }
 
 func (o *owner) planPause(f *ischedule.Fire, rule *ischedule.Rule, now time.Time) (*ischedule.Fire, error) {

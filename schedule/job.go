@@ -73,11 +73,16 @@ const (
 // Check returns all that is wrong with a job, each with its place, nil for nothing. It does no I/O: whether tasks of other jobs are
 // there is known when it is applied.
 func (j Job) Check(name string) error {
+	_, err := j.checked(name)
+	return err
+}
+
+func (j Job) checked(name string) (*jobs.Job, error) {
 	stored, err := j.stored(name)
-	if err != nil {
-		return err
+	if err == nil {
+		err = faults(jobs.Check(stored))
 	}
-	return faults(jobs.Check(stored))
+	return stored, err
 }
 
 func faults(all []jobs.Fault) error {

@@ -1,12 +1,11 @@
 package schedule
 
 import (
-	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
-	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -36,7 +35,7 @@ func (o *owner) operate(number int64) error {
 	if op.Done == 0 {
 		outcome, err := o.do(op)
 		switch {
-		case errors.As(err, new(refusal)):
+		case errors.As(err, new(refusal)) || errors.Is(err, ischedule.ErrLater):
 			op.Refused, op.Outcome = true, err.Error()
 		case err != nil:
 			return fmt.Errorf("operation %d, %s of job %s: %w", number, op.Kind, op.Job, err)
@@ -61,10 +60,10 @@ func (o *owner) do(op *ischedule.Op) (outcome string, err error) {
 	if err != nil {
 		return "", err
 	}
-	x := &operation{o, op, all}
 	if op.Kind == ischedule.OpRestore {
-		return x.restore()
+		return "operations go on behind this number", nil
 	}
+	x := &operation{o, op, all}
 	do := map[string]func() (string, error){
 		ischedule.OpApply: x.apply, ischedule.OpRemove: x.remove, ischedule.OpPause: x.pause, ischedule.OpResume: x.resume,
 		ischedule.OpActivate: x.activate, ischedule.OpClear: x.activate, ischedule.OpCancel: x.cancel, ischedule.OpBackfill: x.backfill,
@@ -96,16 +95,13 @@ func (x *operation) apply() (string, error) {
 	if err := faults(jobs.Check(def)); err != nil {
 		return "", refusal{err}
 	}
-	old := x.all[x.Job]
 	j := &ischedule.Job{Rev: x.Number, Def: def, By: x.By, At: x.At}
-	if old != nil {
-		was := old.Def
-		if old.Rev == x.Number {
-			was = old.Was // this operation has begun before
-		}
-		j.Was, j.Replaced, j.Pause = was, old.Replaced, old.Pause
-		if was != nil && old.Rev != x.Number {
-			hash, err := hashOf(was)
+	if old := x.all[x.Job]; old != nil {
+		j.Was, j.Replaced, j.Pause = old.Def, old.Replaced, old.Pause
+		if old.Rev == x.Number { // this operation has begun before
+			j.Was = old.Was
+		} else {
+			hash, err := hashOf(old.Def)
 			if err != nil {
 				return "", err
 			}
@@ -113,15 +109,32 @@ func (x *operation) apply() (string, error) {
 			j.Replaced = j.Replaced[max(0, len(j.Replaced)-hashesKept):]
 		}
 	}
-	return x.replace(old, j)
+	if _, wrong := jobs.NewGraph(defsOf(x.with(j))); len(wrong) > 0 {
+		return "", refusal{faults(wrong)}
+	}
+	what, old := "new", (*ischedule.Job)(nil)
+	if j.Was != nil {
+		what, old = "replaced", &ischedule.Job{Def: j.Was}
+	}
+	// The old definition stays stored until all partitions know the new one, so that a repetition finds out what goes.
+	if err := x.store(j); err != nil {
+		return "", err
+	}
+	if err := x.tell(old, j); err != nil {
+		return "", err
+	}
+	j.Was = nil
+	return fmt.Sprintf("%s: %d triggers, %d tasks", what, len(def.Triggers), len(def.Tasks)), x.store(j)
 }
 
 func (x *operation) remove() (string, error) {
-	old := x.all[x.Job]
 	if others := x.dependents(); len(others) > 0 && !x.Force {
 		return "", refuse("%s wait for tasks of job %s", strings.Join(others, ", "), x.Job)
 	}
-	return x.replace(old, nil)
+	if err := x.tell(x.all[x.Job], nil); err != nil {
+		return "", err
+	}
+	return "removed", x.store(nil)
 }
 
 // dependents returns the tasks of other jobs that wait for tasks of the job.
@@ -146,54 +159,23 @@ func defsOf(all map[string]*ischedule.Job) map[string]*jobs.Job {
 	return defs
 }
 
-// replace puts j in place of a job; nil removes it. The old definition stays stored until all partitions know the new one, so that a
-// repetition finds out what goes.
-func (x *operation) replace(old, j *ischedule.Job) (string, error) {
-	before, after := map[string]*ischedule.Job{}, map[string]*ischedule.Job{}
-	for name, one := range x.all {
-		if name != x.Job {
-			before[name], after[name] = one, one
-		}
+// with returns the jobs with j in place of that of the operation, nil for none.
+func (x *operation) with(j *ischedule.Job) map[string]*ischedule.Job {
+	all := maps.Clone(x.all)
+	if all[x.Job] = j; j == nil {
+		delete(all, x.Job)
 	}
-	if old != nil {
-		before[x.Job] = old
-		if old.Rev == x.Number {
-			delete(before, x.Job)
-			if old.Was != nil {
-				before[x.Job] = &ischedule.Job{Def: old.Was}
-			}
-		}
-	}
-	if j != nil {
-		after[x.Job] = j
-		if _, wrong := jobs.NewGraph(defsOf(after)); len(wrong) > 0 {
-			return "", refusal{faults(wrong)}
-		}
-		if err := x.store(j); err != nil {
-			return "", err
-		}
-	}
+	return all
+}
+
+// tell has the partitions know j in place of old, nil for none.
+func (x *operation) tell(old, j *ischedule.Job) error {
 	n := x.s.partitions()
-	now := ischedule.Compile(after, n, x.s.partition, x.At)
-	if before[x.Job] != nil && j != nil {
-		x.startEarlier(before[x.Job].Def, j, now)
+	now := ischedule.Compile(x.with(j), n, x.s.partition, x.At)
+	if old != nil && j != nil {
+		x.startEarlier(old.Def, j, now)
 	}
-	done, err := x.s.calls.Redefine(x.ctx, x.Number, ischedule.Compile(before, n, x.s.partition, x.At), now)
-	if err != nil || !done {
-		return "", cmp.Or(err, error(errLater))
-	}
-	if j == nil {
-		return "removed", x.store(nil)
-	}
-	j.Was = nil
-	what := "replaced"
-	if before[x.Job] == nil {
-		what = "new"
-		if err := x.hold(j, nil); err != nil { // one of that name that was before may have been paused
-			return "", err
-		}
-	}
-	return fmt.Sprintf("%s: %d triggers, %d tasks", what, len(j.Def.Triggers), len(j.Def.Tasks)), x.store(j)
+	return x.s.calls.Redefine(x.ctx, x.Number, ischedule.Compile(x.with(old), n, x.s.partition, x.At), now)
 }
 
 // startEarlier has the times caught up that a trigger gained because its start moved back.
@@ -204,110 +186,58 @@ func (x *operation) startEarlier(old *jobs.Job, j *ischedule.Job, now []*ischedu
 				continue
 			}
 			source := jobs.Source{Job: x.Job, Name: t.Name, Trigger: true}.String()
-			rule := &ischedule.Rule{Kind: ischedule.RuleBackfill, Rev: x.Number, Trigger: t, From: t.Start.UnixMilli(), To: was.Start.UnixMilli(), Class: ischedule.Backfill}
-			id := fmt.Sprintf("%s#op%d", source, x.Number)
-			now[x.s.partition(source)].Rules[id] = ischedule.Due{ID: id, Rule: rule.String(), Position: "0"}
+			rule := &ischedule.Rule{Kind: ischedule.RuleBackfill, Trigger: t, From: t.Start.UnixMilli(), To: was.Start.UnixMilli(), Class: ischedule.Backfill}
+			due := x.beside(source, rule)
+			now[x.s.partition(source)].Rules[due.ID] = due
 		}
 	}
 }
 
-// errLater is refused by what a later operation has changed.
-var errLater = refusal{errors.New("a later operation was there before")}
-
 func (x *operation) store(j *ischedule.Job) error {
-	done, err := x.s.calls.Ledger().StoreJob(x.ctx, x.fence, x.Job, x.Number, j)
-	if err == nil && !done {
-		err = errLater
-	}
-	return err
+	return x.s.calls.Ledger().StoreJob(x.ctx, x.fence, x.Job, x.Number, j)
+}
+
+// beside returns what the operation has in the heap, for a source.
+func (x *operation) beside(source string, rule *ischedule.Rule) ischedule.Due {
+	rule.Rev = x.Number
+	return ischedule.Due{ID: fmt.Sprintf("%s#op%d", source, x.Number), Rule: rule.String()}
+}
+
+// start puts it there.
+func (x *operation) start(n int, source string, rule *ischedule.Rule) error {
+	d, due := ischedule.NewDefinition(), x.beside(source, rule)
+	d.Rules[due.ID] = due
+	return x.s.calls.Define(x.ctx, n, x.Number, ischedule.NewDefinition(), d)
 }
 
 func (x *operation) pause() (string, error) {
-	j := x.all[x.Job]
-	pause := &ischedule.Pause{By: x.By, Why: x.Why, At: x.At, Number: x.Number}
+	p := &ischedule.Pause{By: x.By, Why: x.Why, At: x.At, Number: x.Number}
 	if x.For > 0 {
-		pause.Until = x.At + x.For.Milliseconds()
-	}
-	if err := x.hold(j, pause); err != nil {
-		return "", err
-	}
-	j.Pause = pause
-	if pause.Until > 0 {
-		end := ischedule.NewDefinition()
-		id := fmt.Sprintf("pause#%d", x.Number)
-		rule := &ischedule.Rule{Kind: ischedule.RulePause, Rev: x.Number, Trigger: jobs.Trigger{Name: x.Job}, Until: pause.Until}
-		end.Rules[id] = ischedule.Due{ID: id, Rule: rule.String(), Position: "0"}
-		if _, err := x.s.calls.Define(x.ctx, x.partition, x.Number, ischedule.NewDefinition(), end); err != nil {
+		p.Until = x.At + x.For.Milliseconds()
+		if err := x.start(x.partition, "pause", &ischedule.Rule{Kind: ischedule.RulePause, Trigger: jobs.Trigger{Name: x.Job}, Until: p.Until}); err != nil {
 			return "", err
 		}
 	}
-	return "paused; what runs goes on", x.store(j)
+	return "paused; what runs goes on", x.setPause(p)
 }
 
 func (x *operation) resume() (string, error) {
-	j := x.all[x.Job]
-	switch {
-	case j.Pause == nil:
+	switch p := x.all[x.Job].Pause; {
+	case p == nil:
 		return "it is not paused", nil
-	case x.Rev != 0 && j.Pause.Number != x.Rev:
+	case x.Rev != 0 && p.Number != x.Rev:
 		return "it was paused again", nil
 	}
-	if err := x.hold(j, nil); err != nil {
-		return "", err
-	}
-	j.Pause = nil
-	return "it goes on", x.store(j)
+	return "it goes on", x.setPause(nil)
 }
 
-// restore has all partitions know the jobs.
-func (x *operation) restore() (string, error) {
-	for _, j := range x.all {
-		if j.Pause != nil {
-			if err := x.hold(j, j.Pause); err != nil {
-				return "", err
-			}
-		}
+func (x *operation) setPause(p *ischedule.Pause) error {
+	j := *x.all[x.Job]
+	j.Pause = p
+	if err := x.tell(x.all[x.Job], &j); err != nil {
+		return err
 	}
-	n := x.s.partitions()
-	for n, def := range ischedule.Compile(x.all, n, x.s.partition, x.At) {
-		if done, err := x.s.calls.Define(x.ctx, n, x.Number, ischedule.NewDefinition(), def); err != nil || !done {
-			return "", cmp.Or(err, error(errLater))
-		}
-	}
-	return fmt.Sprintf("restored: %d jobs", len(x.all)), nil
-}
-
-// hold pauses a job in all partitions with parts of it, or lets it go on.
-func (x *operation) hold(j *ischedule.Job, pause *ischedule.Pause) error {
-	job, text := j.Def.Name, ""
-	if pause != nil {
-		data, err := json.Marshal(pause)
-		if err != nil {
-			return err
-		}
-		text = string(data)
-	}
-	holds := make([]*ischedule.Hold, x.s.partitions())
-	for n := range holds {
-		holds[n] = &ischedule.Hold{Operation: x.Number, Job: job, Pause: text}
-	}
-	for _, t := range j.Def.Triggers {
-		id := jobs.Source{Job: job, Name: t.Name, Trigger: true}.String()
-		h := holds[x.s.partition(id)]
-		h.Triggers = append(h.Triggers, id)
-	}
-	for _, t := range j.Def.Tasks {
-		id := jobs.Source{Job: job, Name: t.Name}.String()
-		h := holds[x.s.partition(id)]
-		h.Tasks = append(h.Tasks, id)
-	}
-	for n, h := range holds {
-		done, err := x.s.calls.Hold(x.ctx, n, h)
-		if err != nil || !done {
-			return cmp.Or(err, error(errLater))
-		}
-	}
-	return nil
+	return x.store(&j)
 }
 
 // backfill has times of a trigger fire that have not: what catches up goes through them.
@@ -330,16 +260,10 @@ func (x *operation) backfill() (string, error) {
 	}
 	source := jobs.Source{Job: x.Job, Name: trigger.Name, Trigger: true}.String()
 	to := min(x.To, x.At-time.Duration(trigger.Offset).Milliseconds()+1) // later ones come by themselves
-	rule := &ischedule.Rule{Kind: ischedule.RuleBackfill, Rev: x.Number, Trigger: *trigger, From: x.From, To: to, Class: x.Priority}
-	n := len(*listOf(rule, times))
+	rule := &ischedule.Rule{Kind: ischedule.RuleBackfill, Trigger: *trigger, From: x.From, To: to, Class: x.Priority}
+	n := len(listOf(rule, times))
 	if n > mostTimes {
 		return "", refuse("these are more than %d times: fill them in parts", mostTimes)
 	}
-	id := fmt.Sprintf("%s#op%d", source, x.Number)
-	d := ischedule.NewDefinition()
-	d.Rules[id] = ischedule.Due{ID: id, Rule: rule.String(), Position: "0"}
-	if done, err := x.s.calls.Define(x.ctx, x.s.partition(source), x.Number, ischedule.NewDefinition(), d); err != nil || !done {
-		return "", cmp.Or(err, error(errLater))
-	}
-	return fmt.Sprintf("begun, with %d times", n), nil
+	return fmt.Sprintf("begun, with %d times", n), x.start(x.s.partition(source), source, rule)
 }

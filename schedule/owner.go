@@ -30,9 +30,9 @@ type owner struct {
 	ended     atomic.Bool // facts have been applied since the last look
 
 	memory  memory
-	lists   map[string]*list // of what catches up, by ID in the heap
-	firing  *outage.Outage   // of what is due in the heap
-	unfired time.Time        // when that failed last
+	lists   map[string][]int64 // of what catches up, by ID in the heap
+	firing  *outage.Outage     // of what is due in the heap
+	unfired time.Time          // when that failed last
 
 	asks  int // for how many runs it asks next
 	first int // priority of the first run that could not be taken, for the crew; negative: none
@@ -42,7 +42,7 @@ func newOwner(ctx context.Context, s *Scheduler, own *worker.Ownership) *owner {
 	n, _ := own.At()
 	return &owner{
 		s: s, own: own, ctx: ctx, log: own.Log(), partition: n, fence: own.Fence(),
-		lists: map[string]*list{}, asks: fewestAsked, first: -1, firing: outage.New(own.Log(), "triggers", nil),
+		lists: map[string][]int64{}, asks: fewestAsked, first: -1, firing: outage.New(own.Log(), "triggers", nil),
 	}
 }
 
@@ -62,25 +62,18 @@ func (o *owner) apply(batch []*runnel.Event) error {
 	}
 	o.ended.Store(true)
 	tokens := ischedule.Tokens(facts, o.s.partition)
-	retry := outage.New(o.log, "facts", nil)
-	for {
+	outage.Retry(o.ctx, o.log, "facts", func() error {
 		_, err := o.s.calls.Apply(o.ctx, tokens)
-		if err == nil {
-			retry.Recovered()
-			return nil
-		}
-		if o.ctx.Err() != nil {
-			return o.ctx.Err()
-		}
-		retry.Wait(o.ctx, err)
-	}
+		return err
+	})
+	return o.ctx.Err()
 }
 
 // run works until the ownership ends.
 func (o *owner) run() {
 	defer o.s.crew.forget(o)
-	o.s.crew.lives(o.own.Expiry())
-	o.s.retry(o.ctx, "jobs", o.remember)
+	o.s.crew.expiry.Store(int64(o.own.Expiry()))
+	outage.Retry(o.ctx, o.log, "jobs", o.remember)
 	if o.partition == 0 { // after FLUSHALL it is taken over anew
 		registered := make(chan struct{})
 		defer func() { <-registered }()

@@ -5,9 +5,9 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"time"
 
 	"github.com/runnel-go/runnel/internal/jobs"
+	"github.com/runnel-go/runnel/internal/outage"
 	ischedule "github.com/runnel-go/runnel/internal/schedule"
 )
 
@@ -17,7 +17,7 @@ func (c *crew) register(ctx context.Context) {
 	if len(s.jobs) == 0 {
 		return
 	}
-	s.retry(ctx, "jobs", func() error {
+	outage.Retry(ctx, s.logger, "jobs", func() error {
 		all, err := s.calls.Ledger().Jobs(ctx)
 		if err != nil {
 			return err
@@ -45,7 +45,7 @@ func (c *crew) registerOne(ctx context.Context, name string, j *jobs.Job, stored
 		}
 		for _, old := range stored.Replaced {
 			if old == hash {
-				s.log().Warn("job replaced since", "job", name, "by", stored.By)
+				s.logger.Warn("job replaced since", "job", name, "by", stored.By)
 				return nil
 			}
 		}
@@ -56,7 +56,7 @@ func (c *crew) registerOne(ctx context.Context, name string, j *jobs.Job, stored
 		return err
 	}
 	_, err = s.calls.Ledger().Submit(ctx, &ischedule.Op{
-		ID: fmt.Sprintf("code %s %s %d", name, hash, rev), Kind: ischedule.OpApply, Job: name, Def: def, FromCode: true, By: "code", At: time.Now().UnixMilli(),
+		ID: fmt.Sprintf("code %s %s %d", name, hash, rev), Kind: ischedule.OpApply, Job: name, Def: def, FromCode: true, By: "code",
 	})
 	return err
 }

@@ -6,42 +6,43 @@ import (
 	ischedule "github.com/runnel-go/runnel/internal/schedule"
 )
 
-// remember asks for an operation that restores what the server of this partition has forgotten while those of others have not: the
-// definitions here, or, of partition 0, the numbers of operations.
+// remember restores what the server of this partition has forgotten while those of others have not: the definitions here, and of
+// partition 0 the numbers of operations, which go on behind those that others know.
 func (o *owner) remember() error {
 	ledger := o.s.calls.Ledger()
 	last, known, err := ledger.Numbers(o.ctx, o.s.partitions())
 	if err != nil {
 		return err
 	}
-	behind := o.partition == 0 && slices.Max(known) > last
-	if !behind && known[o.partition] > 0 {
+	if o.partition == 0 && slices.Max(known) > last {
+		if _, err := ledger.Submit(o.ctx, &ischedule.Op{Number: slices.Max(known), ID: "restore " + o.fence, Kind: ischedule.OpRestore, By: "owner"}); err != nil {
+			return err
+		}
+	}
+	if known[o.partition] > 0 {
 		return nil
 	}
-	lacks, err := o.lacks()
-	if err != nil || !behind && !lacks {
+	all, err := ledger.Jobs(o.ctx)
+	if err != nil {
 		return err
 	}
-	o.log.Warn("the server has forgotten jobs")
-	_, err = ledger.Submit(o.ctx, &ischedule.Op{
-		Number: slices.Max(known), ID: "restore " + o.fence, Kind: ischedule.OpRestore, By: "owner", At: o.own.Now().UnixMilli(),
-	})
-	return err
-}
-
-// lacks reports whether a partition that knows nothing ought to know something of a job that was applied.
-func (o *owner) lacks() (bool, error) {
-	all, err := o.s.calls.Ledger().Jobs(o.ctx)
-	if err != nil {
-		return false, err
-	}
+	rev := int64(0)
 	for name, j := range all {
-		if op, err := o.s.calls.Ledger().Op(o.ctx, j.Rev); err != nil {
-			return false, err
-		} else if op != nil && op.Done == 0 {
+		rev = max(rev, j.Rev)
+		switch op, err := ledger.Op(o.ctx, j.Rev); {
+		case err != nil:
+			return err
+		case op == nil || op.Done > 0:
+		case j.Was != nil: // the operation under way goes on from this
+			all[name] = &ischedule.Job{Def: j.Was, Pause: j.Pause}
+		default: // it tells the partition all of the job
 			delete(all, name)
 		}
 	}
-	def := ischedule.Compile(all, o.s.partitions(), o.s.partition, 0)[o.partition]
-	return len(def.Fields)+len(def.Rules) > 0, nil
+	def := ischedule.Compile(all, o.s.partitions(), o.s.partition, o.own.Now().UnixMilli())[o.partition]
+	if len(def.Fields)+len(def.Rules) == 0 {
+		return nil
+	}
+	o.log.Warn("the server has forgotten jobs")
+	return o.s.calls.Define(o.ctx, o.partition, rev, ischedule.NewDefinition(), def)
 }

@@ -34,30 +34,21 @@ func (x *operation) roots() (roots []jobs.Source, err error) {
 
 // activate runs tasks at a time, done or not, and all that hangs on them; OpClear only makes void what is there.
 func (x *operation) activate() (string, error) {
-	roots, err := x.roots()
+	in, err := x.roots()
 	if err != nil {
 		return "", err
 	}
-	return x.rerun(roots, x.Time)
-}
-
-func (x *operation) rerun(roots []jobs.Source, at int64) (string, error) {
 	graph, _ := jobs.NewGraph(defsOf(x.all))
-	in := roots
 	if !x.Only {
-		in = graph.Closure(roots...)
+		in = graph.Closure(in...)
 	}
-	places := make([]ischedule.Place, len(in))
-	for i, task := range in {
-		places[i] = ischedule.Place{Task: task.String(), Time: at}
-	}
-	generations, err := x.freeze(places, ischedule.Cleared)
+	generations, err := x.freeze(in, ischedule.Cleared)
 	if err != nil {
 		return "", err
 	}
 	var waiting, firing []ischedule.Thaw
 	for _, task := range in {
-		t := ischedule.Thaw{Place: ischedule.Place{Task: task.String(), Time: at}, Silent: x.Only, Waits: map[string]int64{}}
+		t := ischedule.Thaw{Place: ischedule.Place{Task: task.String(), Time: x.Time}, Silent: x.Only, Waits: map[string]int64{}}
 		for _, need := range graph.Needs(task) {
 			if g, inside := generations[need.Source.String()]; inside && !x.Only && !graph.Handles(task) {
 				t.Waits[need.Source.String()] = g
@@ -71,7 +62,10 @@ func (x *operation) rerun(roots []jobs.Source, at int64) (string, error) {
 	}
 	// What fires by itself comes last: its tokens must find the others as they are to be.
 	for _, some := range [][]ischedule.Thaw{waiting, firing} {
-		if err := x.thaw(some); err != nil {
+		err := ischedule.InParts(some, func(t ischedule.Thaw) int { return x.s.partition(t.Task) }, func(n int, some []ischedule.Thaw) error {
+			return x.s.calls.Thaw(x.ctx, n, x.Number, x.Priority, some)
+		})
+		if err != nil {
 			return "", err
 		}
 	}
@@ -79,51 +73,26 @@ func (x *operation) rerun(roots []jobs.Source, at int64) (string, error) {
 	if x.Kind == ischedule.OpClear {
 		did = "cleared"
 	}
-	return fmt.Sprintf("%s: %d tasks at %s", did, len(in), time.UnixMilli(at).UTC().Format(time.RFC3339)), nil
+	return fmt.Sprintf("%s: %d tasks at %s", did, len(in), time.UnixMilli(x.Time).UTC().Format(time.RFC3339)), nil
 }
 
-// freeze freezes cells in all partitions. It returns the next generation of each.
-func (x *operation) freeze(places []ischedule.Place, to string) (map[string]int64, error) {
-	generations := map[string]int64{}
-	for n, some := range x.byPartition(places) {
-		for chunk := range slices.Chunk(some, ischedule.PerCall) {
-			got, err := x.s.calls.Freeze(x.ctx, n, x.Number, to, chunk)
-			if err != nil {
-				return nil, err
-			}
-			for i, g := range got {
-				if g > 0 {
-					generations[chunk[i].Task] = g
-				}
-			}
-		}
+// freeze freezes tasks at the time. It returns the next generation of each.
+func (x *operation) freeze(tasks []jobs.Source, to string) (generations map[string]int64, err error) {
+	places := make([]ischedule.Place, len(tasks))
+	for i, task := range tasks {
+		places[i] = ischedule.Place{Task: task.String(), Time: x.Time}
 	}
-	return generations, nil
-}
-
-func (x *operation) byPartition(places []ischedule.Place) map[int][]ischedule.Place {
-	by := map[int][]ischedule.Place{}
-	for _, p := range places {
-		n := x.s.partition(p.Task)
-		by[n] = append(by[n], p)
-	}
-	return by
-}
-
-func (x *operation) thaw(all []ischedule.Thaw) error {
-	by := map[int][]ischedule.Thaw{}
-	for _, t := range all {
-		n := x.s.partition(t.Task)
-		by[n] = append(by[n], t)
-	}
-	for n, some := range by {
-		for chunk := range slices.Chunk(some, ischedule.PerCall) {
-			if err := x.s.calls.Thaw(x.ctx, n, x.Number, x.Priority, chunk); err != nil {
-				return err
+	generations = map[string]int64{}
+	err = ischedule.InParts(places, func(p ischedule.Place) int { return x.s.partition(p.Task) }, func(n int, some []ischedule.Place) error {
+		got, err := x.s.calls.Freeze(x.ctx, n, x.Number, to, some)
+		for i, g := range got {
+			if g > 0 {
+				generations[some[i].Task] = g
 			}
 		}
-	}
-	return nil
+		return err
+	})
+	return generations, err
 }
 
 // cancel ends what is under way of tasks at a time.
@@ -135,10 +104,6 @@ func (x *operation) cancel() (string, error) {
 	if err != nil {
 		return "", err
 	}
-	var places []ischedule.Place
-	for _, task := range roots {
-		places = append(places, ischedule.Place{Task: task.String(), Time: x.Time})
-	}
-	_, err = x.freeze(places, ischedule.Cancelled)
+	_, err = x.freeze(roots, ischedule.Cancelled)
 	return "cancelled", err
 }

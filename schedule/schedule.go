@@ -13,7 +13,6 @@ import (
 	"github.com/runnel-go/runnel/internal/appview"
 	"github.com/runnel-go/runnel/internal/extension"
 	"github.com/runnel-go/runnel/internal/jobs"
-	"github.com/runnel-go/runnel/internal/outage"
 	ischedule "github.com/runnel-go/runnel/internal/schedule"
 	"github.com/runnel-go/runnel/internal/schedulers"
 	"github.com/runnel-go/runnel/internal/worker"
@@ -57,15 +56,15 @@ type Scheduler struct {
 	opts Options
 	crew *crew
 
-	mu       sync.Mutex
-	begun    bool // no more jobs and handlers
 	jobs     map[string]*jobs.Job
 	handlers map[string]Func
 
-	resolving sync.Mutex // held by begin, before mu; what follows it sets
+	mu        sync.Mutex // held by begin, which sets what follows
+	begun     bool       // no more jobs and handlers
 	stream    *appview.Stream
 	calls     *ischedule.Scheduler
 	inherited *appview.Inherited
+	logger    *slog.Logger // for what belongs to no partition
 
 	book book
 }
@@ -121,21 +120,8 @@ func (s *Scheduler) Name() string { return s.name }
 // by Apply only. Job panics where Check has an error, on a name that is taken, and after Run or the first call that needed
 // Redis.
 func (s *Scheduler) Job(name string, job Job) {
-	stored, err := job.stored(name)
-	if err == nil {
-		err = faults(jobs.Check(stored))
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	switch {
-	case s.begun:
-		err = errBegun
-	case s.jobs[name] != nil:
-		err = errors.New("there is a job of that name already")
-	}
-	if err != nil {
-		panic(s.where() + "Job " + name + ": " + err.Error())
-	}
+	stored, err := job.checked(name)
+	s.refuse("Job "+name, err, s.jobs[name] != nil)
 	s.jobs[name] = stored
 	for _, t := range job.Tasks {
 		if t.Do != nil {
@@ -147,40 +133,48 @@ func (s *Scheduler) Job(name string, job Job) {
 // Handle binds a name to fn, for tasks that name it as their Handler. A worker without it leaves such runs to others. Handle panics on an
 // empty name or one that is taken, a nil fn, and after Run or the first call that needed Redis.
 func (s *Scheduler) Handle(name string, fn Func) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
 	var err error
-	switch {
-	case s.begun:
-		err = errBegun
-	case name == "" || fn == nil:
+	if name == "" || fn == nil {
 		err = errors.New("a handler has a name and a function")
-	case s.handlers[name] != nil:
-		err = errors.New("there is a handler of that name already")
 	}
-	if err != nil {
-		panic(s.where() + "Handle " + name + ": " + err.Error())
-	}
+	s.refuse("Handle "+name, err, s.handlers[name] != nil)
 	s.handlers[name] = fn
 }
 
-var errBegun = errors.New("jobs and handlers are registered before Run and before the first call that needs Redis")
+// refuse panics if there is an error in what is registered, if it is too late, or if the name is taken.
+func (s *Scheduler) refuse(what string, err error, taken bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch {
+	case s.begun:
+		err = errors.New("jobs and handlers are registered before Run and before the first call that needs Redis")
+	case err == nil && taken:
+		err = errors.New("there is one of that name already")
+	}
+	if err != nil {
+		panic(s.where() + what + ": " + err.Error())
+	}
+}
 
 // begin resolves the settings, once. It does no I/O.
 func (s *Scheduler) begin() error {
-	s.resolving.Lock()
-	defer s.resolving.Unlock()
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	if s.calls != nil {
 		return nil
 	}
-	s.mu.Lock()
 	s.begun = true
-	s.mu.Unlock()
 	stream, client, inherited, err := appview.Of(s.app).Own(s.name)
-	if err == nil {
-		s.stream, s.inherited, s.calls = stream, inherited, ischedule.New(client, s.name)
+	if err != nil {
+		return err
 	}
-	return err
+	settings, err := appview.Of(s.app).Settings()
+	if err != nil {
+		return err
+	}
+	s.logger = cmp.Or(settings.Logger, slog.New(slog.DiscardHandler)).With("app", s.app.Name(), "scheduler", s.name)
+	s.stream, s.inherited, s.calls = stream, inherited, ischedule.New(client, s.name)
+	return nil
 }
 
 // ready is begin, and ensures the metadata before the first call.
@@ -219,24 +213,3 @@ func (s *Scheduler) process(ctx context.Context, events *runnel.Events[struct{ F
 }
 
 func (s *Scheduler) ahead() int { return cmp.Or(s.opts.Ahead, defaultAhead) }
-
-// log is for what belongs to no partition.
-func (s *Scheduler) log() *slog.Logger {
-	settings, err := appview.Of(s.app).Settings()
-	if err != nil || settings.Logger == nil {
-		return slog.New(slog.DiscardHandler)
-	}
-	return settings.Logger.With("app", s.app.Name(), "scheduler", s.name)
-}
-
-// retry calls do until it succeeds or ctx ends.
-func (s *Scheduler) retry(ctx context.Context, op string, do func() error) {
-	for o := outage.New(s.log(), op, nil); ctx.Err() == nil; {
-		err := do()
-		if err == nil {
-			o.Recovered()
-			return
-		}
-		o.Wait(ctx, err)
-	}
-}

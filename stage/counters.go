@@ -46,17 +46,11 @@ type counters struct {
 func (c *counters) called(took, late time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	addTo(&c.spent, worker.HandlerBounds, took)
-	addTo(&c.late, worker.DelayBounds, max(late, 0))
-}
-
-func addTo(h *worker.Histogram, bounds []time.Duration, d time.Duration) {
-	if h.Bounds == nil {
-		h.Bounds, h.Counts = bounds, make([]int64, len(bounds)+1)
+	if c.spent.Counts == nil {
+		c.spent, c.late = worker.NewHistogram(worker.HandlerBounds), worker.NewHistogram(worker.DelayBounds)
 	}
-	i, _ := slices.BinarySearch(bounds, d)
-	h.Counts[i]++
-	h.Sum += d
+	c.spent.Add(took)
+	c.late.Add(max(late, 0))
 }
 
 // setCounters count what is not one stage's.
@@ -122,7 +116,6 @@ func (c *counters) of(set, stage string) sets.Counted {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	out.Spent, out.Late = c.spent, c.late
-	out.Spent.Counts, out.Late.Counts = slices.Clone(c.spent.Counts), slices.Clone(c.late.Counts)
+	out.Spent, out.Late = c.spent.Clone(), c.late.Clone()
 	return out
 }

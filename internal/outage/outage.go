@@ -40,6 +40,21 @@ func New(log *slog.Logger, op string, errs *atomic.Int64) *Outage {
 	return &Outage{log: log, op: op, errs: errs}
 }
 
+// Retry calls do until it succeeds or ctx has ended, with the pauses and the lines of an Outage.
+func Retry(ctx context.Context, log *slog.Logger, op string, do func() error) {
+	err := do()
+	if err == nil {
+		return
+	}
+	for o := New(log, op, nil); ctx.Err() == nil; {
+		o.Wait(ctx, err)
+		if err = do(); err == nil {
+			o.Recovered()
+			return
+		}
+	}
+}
+
 // Failed records an error, without a pause. An error that ctx has caused is not logged.
 func (t *Outage) Failed(ctx context.Context, err error) {
 	now := monotime.Now()

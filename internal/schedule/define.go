@@ -3,6 +3,7 @@ package schedule
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"maps"
 	"slices"
 	"strings"
@@ -18,6 +19,7 @@ type TaskDef struct {
 	Attempts int      `json:"r"`
 	Limit    int      `json:"lim,omitempty"`
 	Join     int      `json:"j,omitempty"` // 1: it does nothing
+	Paused   bool     `json:"paused,omitempty"`
 }
 
 // A Definition is what a partition knows: of each field of its definitions the value, and the rules of its triggers.
@@ -25,6 +27,9 @@ type Definition struct {
 	Fields map[string]string
 	Rules  map[string]Due // by ID, with the position that a new one begins at
 }
+
+// ErrLater is returned for operations that come too late.
+var ErrLater = errors.New("a later operation was there before")
 
 // NewDefinition returns one without anything.
 func NewDefinition() *Definition { return &Definition{map[string]string{}, map[string]Due{}} }
@@ -48,9 +53,8 @@ func (d *Definition) Target(source, results, task string, fails bool) {
 	}
 }
 
-// Define has a partition know d in place of old: an operation, which may be repeated until a later one. done is false if that was there
-// before.
-func (s *Scheduler) Define(ctx context.Context, n int, operation int64, old, d *Definition) (done bool, err error) {
+// Define has a partition know d in place of old: an operation, which may be repeated until a later one; then its error is ErrLater.
+func (s *Scheduler) Define(ctx context.Context, n int, operation int64, old, d *Definition) error {
 	set, gone := changed(old.Fields, d.Fields)
 	rules, lost := changed(old.Rules, d.Rules)
 	for len(set)+len(gone)+len(rules)+len(lost) > 0 {
@@ -75,12 +79,15 @@ func (s *Scheduler) Define(ctx context.Context, n int, operation int64, old, d *
 		}
 		ask["lost"] = some(&lost)
 		for more := 2; more == 2; {
-			if err := s.do(ctx, defineScript, n, ask, &more); err != nil || more == 0 {
-				return false, err
+			if err := s.do(ctx, defineScript, n, ask, &more); err != nil {
+				return err
+			}
+			if more == 0 {
+				return ErrLater
 			}
 		}
 	}
-	return true, nil
+	return nil
 }
 
 // changed returns the keys whose values in now are new, and those that are gone, in order.
@@ -96,22 +103,4 @@ func changed[V comparable](old, now map[string]V) (set, gone []string) {
 		}
 	}
 	return set, gone
-}
-
-// A Hold pauses a job in a partition, or lets it go on.
-type Hold struct {
-	Operation int64    `json:"operation"`
-	Job       string   `json:"job"`
-	Pause     string   `json:"pause"` // what is stored of the pause, "": it goes on
-	Triggers  []string `json:"triggers"`
-	Tasks     []string `json:"tasks"`
-}
-
-// Hold is an operation, which may be repeated until a later one on the pause of the job. done is false if that was there before.
-func (s *Scheduler) Hold(ctx context.Context, n int, h *Hold) (done bool, err error) {
-	more := 1
-	for more == 1 && err == nil {
-		err = s.do(ctx, holdScript, n, h, &more)
-	}
-	return more == 0, err
 }

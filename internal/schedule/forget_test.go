@@ -80,7 +80,7 @@ func (m *sim) hurt(c int) {
 		}
 	case 38:
 		job := fmt.Sprintf("j%d", m.r.IntN(2))
-		m.pause(job, m.paused[job] == 0)
+		m.pause(job, !m.paused[job])
 		m.count("pauses and resumes", 1)
 	case 39: // who was away repeats the last steps of an operation
 		if len(m.done) > 0 {

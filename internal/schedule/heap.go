@@ -9,7 +9,8 @@ import (
 type Due struct {
 	ID       string `json:"id"`
 	Rule     string `json:"rule"`
-	Position string `json:"position"`
+	Position int64  `json:"position"`
+	Paused   bool   `json:"paused,omitempty"` // to Define: it waits
 }
 
 // Due returns what is due in the heap of a partition, at most so many, the server's time, and how long until the next is due: 0 if
@@ -26,7 +27,7 @@ func (s *Scheduler) Due(ctx context.Context, n, most int) (due []Due, now time.T
 // A Fire goes on with what is due, unless it has changed since.
 type Fire struct {
 	Due
-	To      string  `json:"to"`                // its new position
+	To      int64   `json:"to"`                // its new position
 	Next    int64   `json:"next"`              // when it goes on, in ms, 0: never
 	Over    bool    `json:"over"`              // it is forgotten
 	Omitted int64   `json:"omitted"`           // times that are left out

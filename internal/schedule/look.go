@@ -108,57 +108,45 @@ type TriggerState struct {
 	At       time.Time // when it goes on, zero: it does not, or it is paused
 }
 
-// Triggers returns the states of triggers of a partition.
-func (v View) Triggers(ctx context.Context, n int, ids ...string) ([]TriggerState, error) {
-	rules, heap := v.s.key("srule", n), v.s.key("sheap", n)
+// Trigger returns the state of a trigger of a partition.
+func (v View) Trigger(ctx context.Context, n int, id string) (t TriggerState, err error) {
 	pipe := v.s.client.Retrying.Pipeline()
-	fields, scores := make([]*redis.SliceCmd, len(ids)), make([]*redis.FloatCmd, len(ids))
-	for i, id := range ids {
-		fields[i], scores[i] = pipe.HMGet(ctx, rules, "@"+id, "-"+id), pipe.ZScore(ctx, heap, id)
-	}
+	fields, score := pipe.HMGet(ctx, v.s.key("srule", n), "@"+id, "-"+id), pipe.ZScore(ctx, v.s.key("sheap", n), id)
 	if _, err := pipe.Exec(ctx); err != nil && !errors.Is(err, redis.Nil) {
-		return nil, err
+		return t, err
 	}
-	out := make([]TriggerState, len(ids))
-	for i := range ids {
-		position, there := fields[i].Val()[0].(string)
-		if !there {
-			continue
-		}
-		t := &out[i]
-		t.There = true
-		t.Position, _ = strconv.ParseInt(position, 10, 64)
-		omitted, _ := fields[i].Val()[1].(string)
-		t.Omitted, _ = strconv.ParseInt(omitted, 10, 64)
-		if scores[i].Err() == nil {
-			t.At = time.UnixMilli(int64(scores[i].Val())).UTC()
-		}
+	position, there := fields.Val()[0].(string)
+	if !there {
+		return t, nil
 	}
-	return out, nil
+	t.There = true
+	t.Position, _ = strconv.ParseInt(position, 10, 64)
+	omitted, _ := fields.Val()[1].(string)
+	t.Omitted, _ = strconv.ParseInt(omitted, 10, 64)
+	if score.Err() == nil {
+		t.At = time.UnixMilli(int64(score.Val())).UTC()
+	}
+	return t, nil
 }
 
-// A Load is how many runs a partition has.
-type Load struct {
-	Ready, Later, Running, Held int64
-}
-
-// Loads returns how many runs all partitions have.
-func (v View) Loads(ctx context.Context, partitions int) (l Load, err error) {
-	pipe := v.s.client.Retrying.Pipeline()
-	var counts []*redis.IntCmd
-	kinds := []string{"sready", "slater", "srun", "swait"}
-	for n := range partitions {
-		for _, kind := range kinds {
-			counts = append(counts, pipe.ZCard(ctx, v.s.key(kind, n)))
+// Loads returns how many runs all partitions have, by state: queued, retry, running and held.
+func (v View) Loads(ctx context.Context, partitions int) (map[string]int64, error) {
+	pipe, counts := v.s.client.Retrying.Pipeline(), map[string][]*redis.IntCmd{}
+	for state, kind := range map[string]string{"queued": "sready", "retry": "slater", "running": "srun", "held": "swait"} {
+		for n := range partitions {
+			counts[state] = append(counts[state], pipe.ZCard(ctx, v.s.key(kind, n)))
 		}
 	}
 	if _, err := pipe.Exec(ctx); err != nil {
-		return l, err
+		return nil, err
 	}
-	for i, c := range counts {
-		*[]*int64{&l.Ready, &l.Later, &l.Running, &l.Held}[i%len(kinds)] += c.Val()
+	loads := map[string]int64{}
+	for state, all := range counts {
+		for _, c := range all {
+			loads[state] += c.Val()
+		}
 	}
-	return l, nil
+	return loads, nil
 }
 
 // Running returns how many runs of a job run, in all partitions.

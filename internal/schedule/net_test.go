@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
+	"strings"
 )
 
 // An arc is an edge of a task.
@@ -122,14 +123,14 @@ func (n *net) addTask(r *rand.Rand, i int, counting bool) {
 	}
 }
 
-// definitions are those of the partitions.
-func (n *net) definitions() [parts]*Definition {
+// definitions are those of the partitions, where some jobs are paused.
+func (n *net) definitions(paused map[string]bool) [parts]*Definition {
 	var all [parts]*Definition
 	for p := range all {
 		all[p] = NewDefinition()
 	}
 	for _, k := range n.tasks {
-		def := TaskDef{Rev: 1, Need: k.need, Priority: Normal, Attempts: k.tries, Limit: k.limit}
+		def := TaskDef{Rev: 1, Need: k.need, Priority: Normal, Attempts: k.tries, Limit: k.limit, Paused: paused[strings.Split(k.name, "/")[0]]}
 		if k.join {
 			def.Join = 1
 		}
@@ -144,7 +145,7 @@ func (n *net) definitions() [parts]*Definition {
 		all[partOf(k.name)].Task(k.name, def)
 	}
 	for _, x := range n.triggers {
-		all[partOf(x)].Rules[x] = Due{ID: x, Rule: "1 {}", Position: "-1"}
+		all[partOf(x)].Rules[x] = Due{ID: x, Rule: "1 {}", Position: -1}
 	}
 	return all
 }

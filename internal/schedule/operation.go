@@ -1,7 +1,9 @@
 package schedule
 
 import (
+	"cmp"
 	"context"
+	"crypto/rand"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -26,7 +28,7 @@ const (
 	OpClear    = "clear"
 	OpCancel   = "cancel"
 	OpBackfill = "backfill"
-	OpRestore  = "restore" // of all jobs, in partitions whose server has forgotten them
+	OpRestore  = "restore" // of the numbers of operations, by its own
 )
 
 // opsKept is how many operations are remembered.
@@ -74,7 +76,9 @@ type Ledger struct{ s *Scheduler }
 func (s *Scheduler) Ledger() Ledger { return Ledger{s} }
 
 // Submit takes an operation down and returns its number, which is behind op.Number; one with the ID of an earlier one is that one.
+// Without an ID, or a time, it gets one.
 func (l Ledger) Submit(ctx context.Context, op *Op) (number int64, err error) {
+	op.ID, op.At = cmp.Or(op.ID, rand.Text()), cmp.Or(op.At, time.Now().UnixMilli())
 	text, err := json.Marshal(op)
 	if err != nil {
 		return 0, err
@@ -233,17 +237,22 @@ func (l Ledger) Jobs(ctx context.Context) (map[string]*Job, error) {
 	return all, nil
 }
 
-// StoreJob stores a job as an operation made it; nil deletes it. done is false if a later one has been there.
-func (l Ledger) StoreJob(ctx context.Context, fence, name string, operation int64, j *Job) (done bool, err error) {
+// StoreJob stores a job as an operation made it; nil deletes it. Its error is ErrLater if a later one has been
+// there.
+func (l Ledger) StoreJob(ctx context.Context, fence, name string, operation int64, j *Job) error {
 	text := ""
 	if j != nil {
 		j.V = version
 		data, err := json.Marshal(j)
 		if err != nil {
-			return false, err
+			return err
 		}
 		text = fmt.Sprintf("%d %s", operation, data)
 	}
-	err = l.do(ctx, jobScript, obj{"fence": fence, "name": name, "operation": operation, "stored": text}, &done)
-	return done, err
+	done := false
+	err := l.do(ctx, jobScript, obj{"fence": fence, "name": name, "operation": operation, "stored": text}, &done)
+	if err == nil && !done {
+		err = ErrLater
+	}
+	return err
 }

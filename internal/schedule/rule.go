@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/runnel-go/runnel/internal/jobs"
@@ -83,7 +82,7 @@ func Compile(all map[string]*Job, partitions int, partition func(source string) 
 			if !t.Start.IsZero() {
 				begin = t.Start.UnixMilli() - 1
 			}
-			defs[partition(id)].Rules[id] = Due{ID: id, Rule: r.String(), Position: strconv.FormatInt(begin, 10)}
+			defs[partition(id)].Rules[id] = Due{ID: id, Rule: r.String(), Position: begin, Paused: j.Pause != nil}
 		}
 		for i := range j.Def.Tasks {
 			compileTask(defs, partition, j, &j.Def.Tasks[i])
@@ -94,7 +93,7 @@ func Compile(all map[string]*Job, partitions int, partition func(source string) 
 
 func compileTask(defs []*Definition, partition func(source string) int, j *Job, t *jobs.Task) {
 	task := jobs.Source{Job: j.Def.Name, Name: t.Name}.String()
-	def := TaskDef{Rev: j.Rev, Need: t.Need, Priority: ClassOf(t.Priority), Attempts: 1, Limit: t.Limit}
+	def := TaskDef{Rev: j.Rev, Need: t.Need, Priority: ClassOf(t.Priority), Attempts: 1, Limit: t.Limit, Paused: j.Pause != nil}
 	if t.Retry != nil {
 		def.Attempts = t.Retry.Max
 	}
@@ -126,16 +125,16 @@ func compileTask(defs []*Definition, partition func(source string) int, j *Job, 
 }
 
 // Redefine has the partitions know what now says in place of old: first of the tasks, and then of what fires them, since a token
-// for an unknown task is lost. done is false if a later operation was there before.
-func (s *Scheduler) Redefine(ctx context.Context, operation int64, old, now []*Definition) (done bool, err error) {
+// for an unknown task is lost.
+func (s *Scheduler) Redefine(ctx context.Context, operation int64, old, now []*Definition) error {
 	for _, whole := range []bool{false, true} {
 		for n := range now {
 			before, after := old[n], now[n].tasksBefore(old[n])
 			if whole {
 				before, after = after, now[n]
 			}
-			if done, err := s.Define(ctx, n, operation, before, after); err != nil || !done {
-				return false, err
+			if err := s.Define(ctx, n, operation, before, after); err != nil {
+				return err
 			}
 		}
 	}
@@ -144,12 +143,12 @@ func (s *Scheduler) Redefine(ctx context.Context, operation int64, old, now []*D
 			task, is := strings.CutPrefix(field, "task:")
 			if was := old[n].Fields[field]; is && was != "" && sourcesOf(was) != sourcesOf(text) {
 				if err := s.adapt(ctx, n, task); err != nil {
-					return false, err
+					return err
 				}
 			}
 		}
 	}
-	return true, nil
+	return nil
 }
 
 // sourcesOf returns what a stored definition of a task waits for.

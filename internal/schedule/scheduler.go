@@ -34,7 +34,6 @@ var (
 	freezeScript = script("freeze")
 	thawScript   = script("thaw")
 	defineScript = script("define")
-	holdScript   = script("hold")
 	adaptScript  = script("adapt")
 	pruneScript  = script("prune")
 	lookScript   = script("look")
@@ -47,7 +46,7 @@ var (
 // lasting are the scripts whose effects another partition relies on, or who asked for an operation: where the app has replicas confirm
 // writes, a failover must not forget these. Repeated they write something even if nothing changes, since that is what is confirmed.
 var lasting = map[*store.Script]bool{
-	applyScript: true, freezeScript: true, thawScript: true, defineScript: true, holdScript: true, adaptScript: true, submitScript: true, jobScript: true,
+	applyScript: true, freezeScript: true, thawScript: true, defineScript: true, adaptScript: true, submitScript: true, jobScript: true,
 }
 
 // script returns a script behind what all share.
@@ -103,6 +102,23 @@ func (s *Scheduler) keysOf(n int) []string {
 	}
 	s.keys.Store(n, all)
 	return all
+}
+
+// InParts calls do with the items of each partition, at most PerCall at a time, until it returns an error.
+func InParts[T any](items []T, partition func(T) int, do func(n int, some []T) error) error {
+	by := map[int][]T{}
+	for _, item := range items {
+		n := partition(item)
+		by[n] = append(by[n], item)
+	}
+	for n, all := range by {
+		for some := range slices.Chunk(all, PerCall) {
+			if err := do(n, some); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
 }
 
 // obj is what a script is asked for.

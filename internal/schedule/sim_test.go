@@ -26,11 +26,11 @@ type sim struct {
 	acked  [parts]string // what the consumer of facts has acked
 	alive  []string      // runners
 	hired  int
-	runs   []held         // in the memory of runners that live
-	ghosts []held         // of runners that are taken for dead, and are not
-	last   map[Place]Run  // the attempt that was taken last
-	paused map[string]int // job → the operation that paused it, 0
-	ops    []*rerun       // waiting
+	runs   []held          // in the memory of runners that live
+	ghosts []held          // of runners that are taken for dead, and are not
+	last   map[Place]Run   // the attempt that was taken last
+	paused map[string]bool // by job
+	ops    []*rerun        // waiting
 	done   []*rerun
 	number int64 // of the last operation
 
@@ -67,15 +67,14 @@ type rerun struct {
 
 func newSim(t *testing.T, rdb *redis.Client, s *Scheduler, n *net, r *rand.Rand) *sim {
 	m := &sim{
-		T: t, net: n, rdb: rdb, s: s, r: r, last: map[Place]Run{}, paused: map[string]int{}, gone: map[Place]Cell{},
+		T: t, net: n, rdb: rdb, s: s, r: r, last: map[Place]Run{}, paused: map[string]bool{}, gone: map[Place]Cell{},
 		counts: map[string]int{},
 	}
-	for p, d := range n.definitions() {
+	for p, d := range n.definitions(nil) {
 		m.acked[p] = "0-0"
 		m.must(rdb.HSet(t.Context(), s.keysOf(p)[1], "tenure", "o", "sleeps", "0").Err())
 		for range 1 + r.IntN(2) {
-			_, err := s.Define(t.Context(), p, 1, NewDefinition(), d)
-			m.must(err)
+			m.must(s.Define(t.Context(), p, 1, NewDefinition(), d))
 		}
 	}
 	m.number = 1
@@ -106,7 +105,7 @@ func (m *sim) hire() {
 func (m *sim) fire(name string, t int64) {
 	p, times := partOf(name), 1+m.r.IntN(3)
 	for range times {
-		f := &Fire{Due: Due{name, "1 {}", strconv.FormatInt(t-1, 10)}, To: strconv.FormatInt(t, 10), Next: 1, Source: name, Times: []int64{t}, Class: Normal}
+		f := &Fire{Due: Due{ID: name, Rule: "1 {}", Position: t - 1}, To: t, Next: 1, Source: name, Times: []int64{t}, Class: Normal}
 		m.must(m.s.Fire(m.Context(), p, "o", f))
 		if f.Done {
 			m.count("fires", 1)
@@ -281,25 +280,11 @@ func (m *sim) thaws(o *rerun) []string {
 }
 
 func (m *sim) pause(job string, on bool) {
+	before := m.definitions(m.paused)
 	m.number++
-	for p := range parts {
-		h := &Hold{Operation: m.number, Job: job}
-		if on {
-			h.Pause = "{}"
-		}
-		for _, k := range m.tasks {
-			if strings.HasPrefix(k.name, job+"/") && partOf(k.name) == p {
-				h.Tasks = append(h.Tasks, k.name)
-			}
-		}
-		done, err := m.s.Hold(m.Context(), p, h)
-		if m.must(err); !done {
-			m.fault("pause of %s is refused", job)
-		}
-	}
-	delete(m.paused, job)
-	if on {
-		m.paused[job] = 1
+	m.paused[job] = on
+	for p, d := range m.definitions(m.paused) {
+		m.must(m.s.Define(m.Context(), p, m.number, before[p], d))
 	}
 }
 

@@ -3,7 +3,6 @@ package schedulers
 import (
 	"cmp"
 	"context"
-	"crypto/rand"
 	"errors"
 	"fmt"
 	"math"
@@ -46,7 +45,6 @@ const opPoll = 50 * time.Millisecond
 
 // do asks for an operation, waits until a worker has done it, and returns what that did.
 func (s *scheduler) do(ctx context.Context, op *schedule.Op, wait bool) (did string, err error) {
-	op.ID, op.At = cmp.Or(op.ID, rand.Text()), time.Now().UnixMilli()
 	if op.Number, err = s.Ledger().Submit(ctx, op); err == nil && wait {
 		op.Outcome, err = s.Ledger().WaitOp(ctx, op.Number, opPoll)
 	}

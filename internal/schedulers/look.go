@@ -76,7 +76,7 @@ func (s *scheduler) triggers(ctx context.Context, names ...string) ([]TriggerSta
 		for i := range s.jobs[job].Def.Triggers {
 			t := &s.jobs[job].Def.Triggers[i]
 			id := jobs.Source{Job: job, Name: t.Name, Trigger: true}.String()
-			stored, err := s.View().Triggers(ctx, s.partition(id), id)
+			stored, err := s.View().Trigger(ctx, s.partition(id), id)
 			if err != nil {
 				return nil, err
 			}
@@ -84,7 +84,7 @@ func (s *scheduler) triggers(ctx context.Context, names ...string) ([]TriggerSta
 			if err != nil {
 				return nil, err
 			}
-			all = append(all, triggerState(job, t.Name, times, stored[0]))
+			all = append(all, triggerState(job, t.Name, times, stored))
 		}
 	}
 	return all, nil

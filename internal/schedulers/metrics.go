@@ -67,12 +67,11 @@ func gatherer(p Process) func(context.Context, *store.Client, bool, func(extensi
 func gatherStored(ctx context.Context, c *store.Client, add func(extension.Sample)) error {
 	all, err := load(ctx, c, "")
 	for _, s := range all {
-		load, err := s.View().Loads(ctx, s.partitions)
+		loads, err := s.View().Loads(ctx, s.partitions)
 		if err != nil {
 			return err
 		}
-		counts := map[string]int64{"queued": load.Ready, "retry": load.Later, "running": load.Running, "held": load.Held}
-		for state, n := range counts {
+		for state, n := range loads {
 			add(extension.Sample{Metric: runs, Labels: []string{s.name, state}, Value: float64(n)})
 		}
 		triggers, err := s.triggers(ctx, s.names()...)

@@ -1,6 +1,7 @@
 package worker
 
 import (
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -104,6 +105,24 @@ type Histogram struct {
 	Sum    time.Duration
 }
 
+// NewHistogram returns an empty one.
+func NewHistogram(bounds []time.Duration) Histogram {
+	return Histogram{Bounds: bounds, Counts: make([]int64, len(bounds)+1)}
+}
+
+// Add counts a duration.
+func (h *Histogram) Add(d time.Duration) {
+	i, _ := slices.BinarySearch(h.Bounds, d)
+	h.Counts[i]++
+	h.Sum += d
+}
+
+// Clone returns a copy.
+func (h Histogram) Clone() Histogram {
+	h.Counts = slices.Clone(h.Counts)
+	return h
+}
+
 func (h Histogram) Count() (n int64) {
 	for _, c := range h.Counts {
 		n += c
@@ -152,8 +171,7 @@ func (b *latencyBook) partition(n int) *Latencies {
 
 // sums returns the latencies of all partitions together.
 func (b *latencyBook) sums() (handler, delay Histogram) {
-	handler = Histogram{Bounds: HandlerBounds, Counts: make([]int64, len(HandlerBounds)+1)}
-	delay = Histogram{Bounds: DelayBounds, Counts: make([]int64, len(DelayBounds)+1)}
+	handler, delay = NewHistogram(HandlerBounds), NewHistogram(DelayBounds)
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	for _, l := range b.of {

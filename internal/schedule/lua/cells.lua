@@ -15,8 +15,8 @@
 --   x   error                                   A   its last attempts before that one
 -- An edge is {s, n, c}: the largest generation that came, the smallest that counts, the one that the last firing used.
 --
--- The definitions are a hash: 'task:<task>' JSON {rev, e, f (its sources), n, p, r (attempts), lim, j (1: a join)},
--- '<result>:<source>' its targets behind a letter e or f each, 'paused:<job>', 'rev', and what prune.lua says.
+-- The definitions are a hash: 'task:<task>' JSON {rev, e, f (its sources), n, p, r (attempts), lim, j (1: a join), paused},
+-- '<result>:<source>' its targets behind a letter e or f each, 'rev', and what prune.lua says.
 local LOG, OWN, DEFS, CELLS, GRID, READY, LATER, RUNS, HELD, PLACES, SEQ, RUNNERS, HEAP, RULES = unpack(KEYS)
 local call = redis.call
 
@@ -39,8 +39,6 @@ local function def_of(task)
 	end
 	return known[task]
 end
-
-local function paused(task) return call('HEXISTS', DEFS, 'paused:' .. task:match('^[^/]*')) == 1 end
 
 local function field_of_grid(task, t) return task .. '@' .. string.format('%016.0f', t) end
 
@@ -90,7 +88,7 @@ end
 -- Queues a run, or has it wait for the end of a pause or of another run of its task.
 local function admit(task, t, g, def, cell)
 	g.q = time_text(g.p * 1e15 + call('INCRBY', SEQ, 1))
-	if full(task, def) or paused(task) then
+	if full(task, def) or def.paused then
 		g.s = 'held'
 		call('ZADD', HELD, 0, held_of(task, g.q, t))
 		return
@@ -102,7 +100,7 @@ end
 
 -- Queues the runs of a task that are held, as many as there are places, at most so many.
 local function admit_next(task, def, most)
-	if not def or paused(task) then return 0 end
+	if not def or def.paused then return 0 end
 	local n = 0
 	while n < most and not full(task, def) do
 		local first = call('ZRANGE', HELD, '[' .. task .. '|', '(' .. task .. '}', 'BYLEX', 'LIMIT', 0, 1)[1]

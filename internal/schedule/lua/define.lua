@@ -1,13 +1,13 @@
 -- Sets and deletes definitions, and the rules of triggers. An operation that is older than the last one changes nothing.
 --
 -- Asks    operation; set: fields of definitions with their values; gone: fields to delete; rules of triggers to set, of each: id, rule, position
---         if it has none; lost: triggers to delete
+--         if it has none, paused; lost: triggers to delete
 -- Returns 1; 2: more runs may go on, or have to go: repeat the call; 0: the operation is too old
 if tonumber(call('HGET', DEFS, 'rev') or '0') > ask.operation then return answer(0) end
 call('HSET', DEFS, 'rev', time_text(ask.operation))
 local left = 128
 
--- A limit may have become larger, or none.
+-- A limit may have become larger, or none, or a pause has ended.
 for field, value in pairs(ask.set) do
 	call('HSET', DEFS, field, value)
 	local task = field:match('^task:(.*)')
@@ -34,13 +34,13 @@ for _, field in each(ask.gone) do
 end
 for _, r in each(ask.rules) do
 	local id = r.id
-	if call('HGET', RULES, id) ~= r.rule then
-		call('HSET', RULES, id, r.rule)
-		call('HSETNX', RULES, '@' .. id, r.position)
-		if not paused(id) or id:find('#', 1, true) then -- what catches up goes on: its runs are held
-			call('ZADD', HEAP, time_now(), id) -- its owner finds out when it goes on
-			wake(LOG, OWN, '0')
-		end
+	call('HSET', RULES, id, r.rule)
+	call('HSETNX', RULES, '@' .. id, time_text(r.position))
+	if r.paused then -- what catches up goes on: its runs are held
+		call('ZREM', HEAP, id)
+	else
+		call('ZADD', HEAP, time_now(), id) -- its owner finds out when it goes on
+		wake(LOG, OWN, '0')
 	end
 end
 for _, id in each(ask.lost) do

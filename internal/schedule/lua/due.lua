@@ -11,6 +11,6 @@ for i = 1, #first, 2 do
 		break
 	end
 	local of = call('HMGET', RULES, id, '@' .. id)
-	due[#due + 1] = { id = id, rule = of[1] or '', position = of[2] or '' }
+	due[#due + 1] = { id = id, rule = of[1] or '', position = tonumber(of[2] or '0') }
 end
 return answer({ now = now, next = next, due = list(due) })

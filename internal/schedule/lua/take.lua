@@ -80,7 +80,7 @@ local function take()
 			g.s = 'cleared'
 			leave(task)
 			save(cell, g)
-		elseif g and g.s == 'queued' and paused(task) then
+		elseif g and g.s == 'queued' and def.paused then
 			g.s = 'held'
 			call('ZADD', HELD, 0, held_of(task, g.q, tonumber(t)))
 			leave(task)

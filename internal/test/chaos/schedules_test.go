@@ -83,8 +83,8 @@ func (b *beats) left() string {
 		return err.Error()
 	}
 	view := ischedule.New(client, "beats").View()
-	state, err := view.Triggers(ctx, beatPartition(trigger), trigger)
-	if err != nil || !state[0].There || state[0].Position < b.until.UnixMilli() {
+	state, err := view.Trigger(ctx, beatPartition(trigger), trigger)
+	if err != nil || !state.There || state.Position < b.until.UnixMilli() {
 		return fmt.Sprintf("trigger %s is %+v, %v\n", trigger, state, err)
 	}
 	for _, name := range beatTasks {

@@ -129,7 +129,7 @@ var stageMutants = map[string][]mutant{
 		},
 		{
 			"a lost beginning is looked for at once", "stage/chain.go",
-			"reply was lost\n\t\t\tt.o.wake()", "reply was lost", "TestALostBeginningIsFoundAtOnce",
+			"reply was lost\n\t\t\tt.o.own.Wake()", "reply was lost", "TestALostBeginningIsFoundAtOnce",
 		},
 		{
 			"a take that was sent since tells an unsure chain", "stage/chain.go",
