@@ -63,7 +63,7 @@ func (c *crew) judge(r *run, task *taskOf, err, cause error) *ischedule.End {
 	case verdict.Dead:
 		e.Wait = -1
 	}
-	c.s.logger.Warn("run failed", "job", r.job(), "task", r.task(), "time", r.at(), "attempt", r.Attempt, "err", e.Error)
+	c.s.log.Warn("run failed", "job", r.job(), "task", r.task(), "time", r.at(), "attempt", r.Attempt, "err", e.Error)
 	return e
 }
 
@@ -84,7 +84,7 @@ func (c *crew) call(ctx context.Context, fn Func, r *run, patience time.Duration
 		defer func() {
 			if p := recover(); p != nil {
 				err = fmt.Errorf("panic: %v", p)
-				c.s.logger.Error("function panicked", "job", r.job(), "task", r.task(), "time", r.at(), "err", err, "stack", string(debug.Stack()))
+				c.s.log.Error("function panicked", "job", r.job(), "task", r.task(), "time", r.at(), "err", err, "stack", string(debug.Stack()))
 			}
 		}()
 		err = fn(ctx, r.public(log))
@@ -98,7 +98,7 @@ func (c *crew) call(ctx context.Context, fn Func, r *run, patience time.Duration
 	case err := <-result:
 		return done, err
 	case <-time.After(patience):
-		c.s.logger.Error("function is stuck", "job", r.job(), "task", r.task(), "time", r.at(), "after", patience, "help", help.FunctionStuck)
+		c.s.log.Error("function is stuck", "job", r.job(), "task", r.task(), "time", r.at(), "after", patience, "help", help.FunctionStuck)
 		return done, fmt.Errorf("the function did not return: %w", context.Cause(ctx))
 	}
 }
@@ -111,7 +111,7 @@ func (c *crew) tellNoHandler(r *run, err error) {
 		return
 	}
 	c.handed[r.Task] = time.Now()
-	c.s.logger.Warn("run handed back", "job", r.job(), "task", r.task(), "time", r.at(), "err", err)
+	c.s.log.Warn("run handed back", "job", r.job(), "task", r.task(), "time", r.at(), "err", err)
 }
 
 // An ending is the end of a run on its way.
@@ -123,7 +123,7 @@ type ending struct {
 
 // finish stores the end of a run, again until its outcome is known: repeated, it does no harm.
 func (c *crew) finish(e *ending) {
-	outage.Retry(c.calls, c.s.logger, "ends of runs", func() error {
+	outage.Retry(c.calls, c.s.log, "ends of runs", func() error {
 		e.err = nil
 		c.ends.Do(c.calls, e)
 		return e.err

@@ -31,7 +31,7 @@ func (c *crew) beat() {
 		}
 		if len(p.runs) > 0 && since >= life*lifeUsed/10 && !p.late {
 			p.late = true
-			c.s.logger.Error("runs ended", "partition", n, "runs", len(p.runs), "err", errSilent)
+			c.s.log.Error("runs ended", "partition", n, "runs", len(p.runs), "err", errSilent)
 			for r := range p.runs {
 				r.end(ErrVoid)
 			}

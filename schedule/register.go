@@ -17,7 +17,7 @@ func (c *crew) register(ctx context.Context) {
 	if len(s.jobs) == 0 {
 		return
 	}
-	outage.Retry(ctx, s.logger, "jobs", func() error {
+	outage.Retry(ctx, s.log, "jobs", func() error {
 		all, err := s.calls.Ledger().Jobs(ctx)
 		if err != nil {
 			return err
@@ -45,7 +45,7 @@ func (c *crew) registerOne(ctx context.Context, name string, j *jobs.Job, stored
 		}
 		for _, old := range stored.Replaced {
 			if old == hash {
-				s.logger.Warn("job replaced since", "job", name, "by", stored.By)
+				s.log.Warn("job replaced since", "job", name, "by", stored.By)
 				return nil
 			}
 		}

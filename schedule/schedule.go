@@ -64,7 +64,7 @@ type Scheduler struct {
 	stream    *appview.Stream
 	calls     *ischedule.Scheduler
 	inherited *appview.Inherited
-	logger    *slog.Logger // for what belongs to no partition
+	log       *slog.Logger // for what belongs to no partition
 
 	book book
 }
@@ -172,7 +172,8 @@ func (s *Scheduler) begin() error {
 	if err != nil {
 		return err
 	}
-	s.logger = cmp.Or(settings.Logger, slog.New(slog.DiscardHandler)).With("app", s.app.Name(), "scheduler", s.name)
+	log := cmp.Or(settings.Logger, slog.New(slog.DiscardHandler))
+	s.log = log.With("app", s.app.Name(), "scheduler", s.name)
 	s.stream, s.inherited, s.calls = stream, inherited, ischedule.New(client, s.name)
 	return nil
 }
