@@ -90,6 +90,7 @@ SIM := GOGC=400 $(GO)
 # there are cores here.
 race: ## all tests of what runs in several goroutines with the race detector
 	$(SIM) test -race -vet off -timeout $(TIMEOUT) -p 4 $(RACED)
+	@cd internal/test/upgrade && $(GO) build -trimpath -buildvcs=false -o /dev/null ./testdata/worker # not beside those leases
 	$(GO) test -race -vet off -timeout $(TIMEOUT) -p 2 $(SUITES)
 	$(GO) test -race -vet off -timeout $(TIMEOUT) $(ALONE)
 
