@@ -40,8 +40,12 @@ func TestAPartitionThatForgotIsToldAgain(t *testing.T) {
 		r.start("w1")
 		r.start("w2")
 		r.c.Sleep(time.Second)
+		for range 4 { // the numbers of operations grow
+			r.done(r.s.Pause(r.c.Context(), "b", nil))
+			r.done(r.s.Resume(r.c.Context(), "b", nil))
+		}
 		r.done(r.s.Pause(r.c.Context(), "b", nil))
-		for _, n := range []int{1, 2, 3, 0, 2} {
+		for _, n := range []int{1, 0, 2, 3, 2} {
 			r.c.Sleep(time.Until(time.Now().Truncate(time.Minute).Add(65 * time.Second)))
 			r.lose(n)
 			r.c.Sleep(49 * time.Second) // the lease of who owned it is over

@@ -185,24 +185,27 @@ func TestALimitHoldsRuns(t *testing.T) {
 func TestAPausedJobStartsNothing(t *testing.T) {
 	inRig(t, nil, func(r *rig, s *schedule.Scheduler) {
 		trigger := schedule.Trigger{Name: "minute", Every: time.Minute, Start: begin.Add(30 * time.Second)}
-		s.Job("j", schedule.Job{Triggers: []schedule.Trigger{trigger}, Tasks: []schedule.Task{
+		none := trigger
+		none.Name, none.CatchUp = "none", schedule.CatchUpNone
+		s.Job("j", schedule.Job{Triggers: []schedule.Trigger{trigger, none}, Tasks: []schedule.Task{
 			{Name: "a", After: []string{"trigger/minute"}, Do: r.does(nil)},
+			{Name: "b", After: []string{"trigger/none"}, Do: r.does(nil)}, // not what fired during a pause
 		}})
 	}, func(r *rig) {
 		r.start("w")
 		r.c.Sleep(40 * time.Second)
-		r.want("before", "a@00:00")
+		r.want("before", "a@00:00", "b@00:00")
 		r.done(r.s.Pause(r.c.Context(), "j", &schedule.OpOptions{By: "me", Why: "repairs"}))
 		r.c.Sleep(3 * time.Minute)
 		r.want("paused")
 		r.done(r.s.Resume(r.c.Context(), "j", nil))
 		r.c.Sleep(5 * time.Second)
-		r.want("resumed", "a@00:01", "a@00:02", "a@00:03")
+		r.want("resumed", "a@00:01", "a@00:02", "a@00:03", "b@00:03")
 		r.done(r.s.Pause(r.c.Context(), "j", &schedule.OpOptions{For: 90 * time.Second}))
 		r.c.Sleep(80 * time.Second)
 		r.want("paused for a time")
 		r.c.Sleep(20 * time.Second)
-		r.want("its end", "a@00:04")
+		r.want("its end", "a@00:04", "b@00:04")
 	})
 }
 
