@@ -5,7 +5,9 @@ import (
 	"fmt"
 	"maps"
 	"math/rand/v2"
+	"os"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -19,7 +21,7 @@ import (
 
 var (
 	simSeed  = flag.Uint64("seed", 1, "first seed of TestSim, 0 for one by chance")
-	simSeeds = flag.Int("seeds", 0, "nets that TestSim plays; 0: 300 on a redis-server, some on the embedded server")
+	simSeeds = flag.Int("seeds", seedsByEnv(), "nets that TestSim plays in each mode (RUNNEL_SIM_SEEDS); 0: 75 on a redis-server, some on the embedded server")
 )
 
 // open returns a scheduler of a server.
@@ -40,6 +42,11 @@ func open(t *testing.T, addr, layout string) (*Scheduler, *redis.Client) {
 }
 
 var simModes = []string{"plain", "forgetting", "re-runs at rest", "re-runs in the storm"}
+
+func seedsByEnv() int {
+	n, _ := strconv.Atoi(os.Getenv("RUNNEL_SIM_SEEDS")) // none is 0
+	return n
+}
 
 // TestSim compares what is left of random nets, after crashes, late replies, pauses and re-runs, with the model.
 func TestSim(t *testing.T) {
@@ -72,7 +79,7 @@ func TestSim(t *testing.T) {
 						counts[what] += n
 					}
 					if len(faults) > 0 {
-						t.Fatalf("-seed %d, %s:\n%s", seed, layout, strings.Join(faults, "\n"))
+						t.Fatalf("net %d, -seed %d, %s:\n%s", i+1, seed, layout, strings.Join(faults, "\n"))
 					}
 				}
 			})

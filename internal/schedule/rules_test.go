@@ -62,6 +62,41 @@ func TestPausedRunsAreHeld(t *testing.T) {
 	})
 }
 
+func TestLateEndsOfRunsAreRefused(t *testing.T) {
+	k := &task{name: "j0/task/a", tries: 2, limit: 1}
+	inPartition(t, k, func(t *testing.T, m *sim, p int) {
+		next := func(at, generation, attempt int64) (r Run) {
+			t.Helper()
+			runs := m.taken(p, 9, "r1")
+			if len(runs) != 1 || runs[0].Time != at || runs[0].Generation != generation || runs[0].Attempt != attempt {
+				t.Fatalf("got %+v, want one run at %d, attempt %d.%d", runs, at, generation, attempt)
+			}
+			return runs[0]
+		}
+		end := func(r Run, result string, want bool) {
+			t.Helper()
+			e := &End{Run: &r, Result: result}
+			m.must(m.s.Finish(t.Context(), p, []*End{e}))
+			m.want("accepted", e.Accepted, want)
+		}
+		m.token(k, 1, 1)
+		m.token(k, 2, 1)
+		first := next(1, 1, 1)
+		end(first, Failed, true)
+		second := next(1, 1, 2)
+		end(first, Success, false)
+		end(second, Failed, true)
+		m.want("state", m.state(p, k.name, 1), "failed")
+		other, at := next(2, 1, 1), []Place{{k.name, 2}} // in the place that is free
+		_, err := m.s.Freeze(t.Context(), p, 5, Cleared, at)
+		m.must(err)
+		m.must(m.s.Thaw(t.Context(), p, 5, High, []Thaw{{Place: at[0], Fires: true}}))
+		again := next(2, 2, 1)
+		end(other, Success, false)
+		end(again, Success, true)
+	})
+}
+
 func TestARunThatLosesItsWorkersHasCrashed(t *testing.T) {
 	k := &task{name: "j0/task/a", tries: 1}
 	inPartition(t, k, func(t *testing.T, m *sim, p int) {

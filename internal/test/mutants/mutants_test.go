@@ -160,6 +160,9 @@ func (p *program) test(t *testing.T, rule, pattern string) (output string) {
 	cmd := exec.CommandContext(ctx, p.binary, "-test.run", pattern)
 	cmd.Dir = p.dir
 	cmd.Env = append(p.environment(rule), patienceVariable+"="+mutantPatience.String())
+	if rule == "" {
+		cmd.Env = append(cmd.Env, "RUNNEL_SIM_SEEDS=8") // make unraced and sim-short play more
+	}
 	out, err := cmd.CombinedOutput()
 	if ctx.Err() != nil {
 		t.Fatalf("%s does not end within %v:\n%s", pattern, mutantLimit, tail(string(out)))

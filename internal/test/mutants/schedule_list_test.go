@@ -15,7 +15,7 @@ const (
 	plainNets      = "TestSim/redis/plain"
 	forgettingNets = "TestSim/redis/forgetting"
 	restNets       = "TestSim/redis/re-runs-at-rest"
-	stormNets      = "TestSim/redis/re-runs-in-the-storm"
+	lateEnds       = "TestLateEndsOfRunsAreRefused/redis"
 )
 
 // scheduleMutants are programs without one rule of schedulers, by the package whose tests notice.
@@ -24,23 +24,23 @@ var scheduleMutants = map[string][]mutant{
 		{"tokens are told apart by generation", applyLua, "elseif x.generation <= e[1] then", "elseif false then", plainNets},
 		{"tokens of void runs do not count", applyLua, "elseif x.generation < e[2] then", "elseif false then", "TestVoidTokensDoNotCount/redis"},
 		{"old facts make no forgotten cell anew", applyLua, "local gone = def and", "local gone = false and", forgettingNets},
-		{"a late attempt ends nothing", finishLua, " and g.a == x.attempt", "", plainNets},
-		{"a late generation ends nothing", finishLua, " and g.g == x.generation", "", stormNets},
-		{"failed attempts are counted", finishLua, "if failed then g.m = g.m + 1 end", "", plainNets},
+		{"a late attempt ends nothing", finishLua, " and g.a == x.attempt", "", lateEnds},
+		{"a late generation ends nothing", finishLua, " and g.g == x.generation", "", lateEnds},
+		{"failed attempts are counted", finishLua, "if failed then g.m = g.m + 1 end", "", lateEnds},
 		{"a run without its runner is queued again", takeRuns, "g.s, again = 'queued', again + 1", "g.s, again = 'success', again + 1", plainNets},
 		{"runs of runners that live are left alone", takeRuns, "elseif gone[g.r] or unknown", "elseif next(gone) or unknown", "TestBeats/redis"},
 		{"paused jobs start nothing", takeRuns, "elseif g and g.s == 'queued' and def.paused then", "elseif false then", "TestPausedRunsAreHeld/redis"},
-		{"a frozen run does not run", freezeLua, "take_out(task, t, g, cell)\n\t\t\tg.d", "if g.s ~= 'running' then take_out(task, t, g, cell) end\n\t\t\tg.d", stormNets},
+		{"a frozen run does not run", freezeLua, "take_out(task, t, g, cell)\n\t\t\tg.d", "if g.s ~= 'running' then take_out(task, t, g, cell) end\n\t\t\tg.d", lateEnds},
 		{"an operation freezes once", freezeLua, "\t\telseif last < op then", "\t\telseif last < op or not g.z then", restNets},
 		{"frozen cells only take notes", cellsLua, "while def and not busy[g.s] and not g.z do", "while def and not busy[g.s] do", "TestFrozenCellsTakeNotes/redis"},
 		{"a cell has one run at a time", cellsLua, "while def and not busy[g.s] and", "while def and", plainNets},
-		{"an end gives its place back", cellsLua, "if call('HINCRBY', PLACES, task, -1) < 1", "if call('HINCRBY', PLACES, task, 0) < 1", plainNets},
+		{"an end gives its place back", cellsLua, "if call('HINCRBY', PLACES, task, -1) < 1", "if call('HINCRBY', PLACES, task, 0) < 1", lateEnds},
 		{"the end of a single re-run emits nothing", cellsLua, "if result and g.h ~= g.g then", "if result then", restNets},
 		{"cells wait for what is run again before them", thawLua, "e[2], some = math.max(e[2], generation), true", "some = true", restNets},
 		{"a re-run goes on once", thawLua, "if g and g.z == ask.operation then", "if g and (g.z == ask.operation or g.y == ask.operation) then", restNets},
 		{"what a cell has counted counts no more", thawLua, "g.c = math.min(there, g.n - 1)", "g.c = there", restNets},
 		{"a trigger fires once", fireLua, " and tonumber(seen[2] or '0') == f.position", "", plainNets},
-		{"what was held goes on", defineLua, "if task and left > 0 then left = left - admit_next(task, def_of(task), left) end", "", plainNets},
+		{"what was held goes on", defineLua, "if task and left > 0 then left = left - admit_next(task, def_of(task), left) end", "", "TestPausedRunsAreHeld/redis"},
 		{"cells stay until their facts are acked", pruneLua, "or not g.u or g.u >= ask.looked or", "or not g.u or", "TestForgottenAfterTheLook/redis"},
 		{"a runner keeps what it names", beatRuns, "if not named[cell] then", "if true then", "TestBeats/redis"},
 	},
