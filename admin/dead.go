@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"sort"
 	"time"
 
 	"github.com/runnel-go/runnel/internal/entryid"
@@ -143,7 +144,10 @@ func (r *letterReader) read(ctx context.Context, p store.Partition) error {
 }
 
 func (r *letterReader) sort() {
-	slices.SortStableFunc(r.chosen, func(a, b DeadLetter) int { return oldest(a.entry, b.entry, a.Partition, b.Partition) })
+	sort.SliceStable(r.chosen, func(i, j int) bool {
+		a, b := &r.chosen[i], &r.chosen[j]
+		return oldest(a.entry, b.entry, a.Partition, b.Partition) < 0
+	})
 }
 
 func letterOf(d store.DeadLetter) DeadLetter {

@@ -4,7 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"slices"
+	"sort"
 	"time"
 
 	"github.com/runnel-go/runnel/internal/inspect"
@@ -124,8 +124,9 @@ func (r *delayedReader) forget() {
 }
 
 func (r *delayedReader) sort() {
-	slices.SortStableFunc(r.chosen, func(a, b DelayedEvent) int {
-		return cmp.Or(a.Due.Compare(b.Due), cmp.Compare(a.Partition, b.Partition))
+	sort.SliceStable(r.chosen, func(i, j int) bool {
+		a, b := &r.chosen[i], &r.chosen[j]
+		return cmp.Or(a.Due.Compare(b.Due), cmp.Compare(a.Partition, b.Partition)) < 0
 	})
 }
 

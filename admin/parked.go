@@ -2,7 +2,7 @@ package admin
 
 import (
 	"context"
-	"slices"
+	"sort"
 	"time"
 
 	"github.com/runnel-go/runnel/internal/entryid"
@@ -75,7 +75,9 @@ func (p *Parked) List(ctx context.Context, by *Filter) ([]ParkedEvent, error) {
 		looked += len(states)
 		p.c.tell("parked events looked at:", looked, 0)
 	}
-	slices.SortStableFunc(chosen, func(a, b ParkedEvent) int { return oldest(a.id, b.id, a.Partition, b.Partition) })
+	sort.SliceStable(chosen, func(i, j int) bool {
+		return oldest(chosen[i].id, chosen[j].id, chosen[i].Partition, chosen[j].Partition) < 0
+	})
 	if f.ID != "" && len(chosen) > 1 {
 		return nil, ambiguous(f.ID, chosen, func(e ParkedEvent) string { return e.Event })
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"sort"
 
 	"github.com/spf13/cobra"
 
@@ -134,7 +135,7 @@ func (v *verified) read(ctx context.Context, s *session, look *records.Decoder, 
 		v.seen++
 		v.far.of("verified", v.seen, v.all)
 	}
-	slices.SortStableFunc(v.Troubles, func(a, b entryTrouble) int { return a.Partition - b.Partition })
+	sort.SliceStable(v.Troubles, func(i, j int) bool { return v.Troubles[i].Partition < v.Troubles[j].Partition })
 	return nil
 }
 

@@ -1,8 +1,8 @@
 package cli
 
 import (
-	"cmp"
 	"slices"
+	"sort"
 	"strings"
 	"time"
 
@@ -149,9 +149,9 @@ func (m *topModel) arrange() {
 	}
 	t := m.table()
 	m.rows = slices.DeleteFunc(rows, func(r topRow) bool { return !r.matches(t.filter) })
-	slices.SortStableFunc(m.rows, func(a, b topRow) int {
-		by := [sortings]int{byLag: cmp.Compare(b.lag, a.lag), byAge: cmp.Compare(b.age, a.age), byRate: cmp.Compare(b.rate, a.rate)}
-		return by[t.order]
+	sort.SliceStable(m.rows, func(i, j int) bool {
+		a, b := &m.rows[i], &m.rows[j]
+		return [sortings]bool{byLag: a.lag > b.lag, byAge: a.age > b.age, byRate: a.rate > b.rate}[t.order]
 	})
 	m.scroll()
 }

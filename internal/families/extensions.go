@@ -3,6 +3,7 @@ package families
 import (
 	"context"
 	"slices"
+	"sort"
 
 	"github.com/runnel-go/runnel/internal/extension"
 	"github.com/runnel-go/runnel/internal/store"
@@ -57,6 +58,8 @@ func (x *extensions) gather(ctx context.Context, c *store.Client) []Sample {
 			samples = append(samples, own...)
 		}
 	}
-	slices.SortStableFunc(samples, func(a, b Sample) int { return slices.Index(x.list, a.Family) - slices.Index(x.list, b.Family) })
+	sort.SliceStable(samples, func(i, j int) bool {
+		return slices.Index(x.list, samples[i].Family) < slices.Index(x.list, samples[j].Family)
+	})
 	return samples
 }

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"sort"
 	"strings"
 
 	"github.com/runnel-go/runnel/internal/redisconn"
@@ -308,8 +309,9 @@ func (l *look) members(stream, processor string) (rebalance.Group, []MemberState
 		}
 		members = append(members, m)
 	}
-	slices.SortFunc(members, func(a, b MemberState) int {
-		return cmp.Or(cmp.Compare(a.Worker, b.Worker), cmp.Compare(a.Executor, b.Executor))
+	sort.Slice(members, func(i, j int) bool {
+		a, b := &members[i], &members[j]
+		return cmp.Or(cmp.Compare(a.Worker, b.Worker), cmp.Compare(a.Executor, b.Executor)) < 0
 	})
 	return g, members, nil
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sort"
 
 	"github.com/redis/go-redis/v9"
 
@@ -155,7 +156,7 @@ func (so *source) measure(ctx context.Context, p *Plan, found []entry) error {
 			c.Bytes += sizes[i].Val()
 		}
 	}
-	slices.SortFunc(p.Kinds, func(a, b Count) int { return orderOf(a.Kind) - orderOf(b.Kind) })
+	sort.Slice(p.Kinds, func(i, j int) bool { return orderOf(p.Kinds[i].Kind) < orderOf(p.Kinds[j].Kind) })
 	return nil
 }
 

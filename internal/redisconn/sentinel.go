@@ -8,7 +8,7 @@ import (
 	"fmt"
 	"net"
 	"net/url"
-	"slices"
+	"sort"
 	"strconv"
 	"strings"
 	"sync"
@@ -214,7 +214,7 @@ func (s *server) Sentinels(ctx context.Context) []Sentinel {
 	for range s.sentinels.clients {
 		out = append(out, (<-answers).Sentinel)
 	}
-	slices.SortFunc(out, func(a, b Sentinel) int { return strings.Compare(a.Addr, b.Addr) })
+	sort.Slice(out, func(i, j int) bool { return out[i].Addr < out[j].Addr })
 	return out
 }
 

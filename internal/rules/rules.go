@@ -11,6 +11,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sort"
 	"strconv"
 	"strings"
 	"time"
@@ -113,7 +114,7 @@ func (s Set) WithBlocks(blocks map[string]string) (Set, error) {
 }
 
 func (s Set) sorted() Set {
-	slices.SortStableFunc(s.Rules, func(a, b Rule) int { return strings.Compare(a.Field(), b.Field()) })
+	sort.SliceStable(s.Rules, func(i, j int) bool { return s.Rules[i].Field() < s.Rules[j].Field() })
 	return s
 }
 

@@ -4,7 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
+	"sort"
 	"strconv"
 	"strings"
 	"time"
@@ -157,6 +157,6 @@ func (c Viewer) behind(ctx context.Context, seen map[string]*NotPausedYet, inEff
 		}
 		out = append(out, *h)
 	}
-	slices.SortFunc(out, func(a, b NotPausedYet) int { return strings.Compare(a.String(), b.String()) })
+	sort.Slice(out, func(i, j int) bool { return out[i].String() < out[j].String() })
 	return out, nil
 }
