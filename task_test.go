@@ -14,6 +14,7 @@ import (
 
 	"github.com/runnel-go/runnel"
 	"github.com/runnel-go/runnel/internal/test/redistest"
+	"github.com/runnel-go/runnel/internal/test/tier"
 	"github.com/runnel-go/runnel/runneltest"
 )
 
@@ -89,6 +90,7 @@ func TestEveryAndCronNeverOverlapThemselves(t *testing.T) {
 
 // A line with a fixed hour comes once a day where clocks change, also for the leader that keeps it in Redis.
 func TestCronWhereClocksChange(t *testing.T) {
+	tier.Sequential(t)
 	berlin, err := time.LoadLocation("Europe/Berlin")
 	if err != nil {
 		t.Fatal(err)

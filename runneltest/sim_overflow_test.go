@@ -19,6 +19,7 @@ const overflowing = 8
 // each of the policies and an eighth as many seeds: nothing that was accepted is
 // lost, nothing that was refused is in, and what was dropped was counted.
 func TestSimOverflowSeeds(t *testing.T) {
+	tier.Sequential(t)
 	tier.Slow(t)
 	var refused, dropped atomic.Int64
 	t.Run("storms", func(t *testing.T) {

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/runnel-go/runnel/admin"
+	"github.com/runnel-go/runnel/internal/test/tier"
 	"github.com/runnel-go/runnel/schedule"
 )
 
@@ -255,9 +256,10 @@ func TestRunsOfACutOffWorkerEndBeforeOthersBegin(t *testing.T) {
 
 // A job waits for a task of another one, which is applied again and again: each time runs once in both.
 func TestAJobThatIsReappliedLosesNoToken(t *testing.T) {
+	times := tier.Large(100)
 	job := func(limit int) schedule.Job {
 		return schedule.Job{
-			Triggers: []schedule.Trigger{{Name: "second", Every: time.Second, Start: begin.Add(5 * time.Second), End: begin.Add(105 * time.Second)}},
+			Triggers: []schedule.Trigger{{Name: "second", Every: time.Second, Start: begin.Add(5 * time.Second), End: begin.Add(time.Duration(times+5) * time.Second)}},
 			Tasks:    []schedule.Task{{Name: "a", After: []string{"trigger/second"}, Handler: "does", Limit: limit}},
 		}
 	}
@@ -271,13 +273,13 @@ func TestAJobThatIsReappliedLosesNoToken(t *testing.T) {
 	}, func(r *rig) {
 		r.start("w1")
 		r.start("w2")
-		for n := range 50 {
+		for n := range times / 2 {
 			r.done(r.s.Apply(r.c.Context(), "a", job(n%4), nil))
 			r.c.Sleep(2 * time.Second)
 		}
 		r.c.Sleep(20 * time.Second)
 		var want []string
-		for n := range 100 {
+		for n := range times {
 			at := begin.Add(time.Duration(n+5) * time.Second).Format("15:04:05")
 			want = append(want, "a "+at, "b "+at)
 		}

@@ -7,10 +7,12 @@ import (
 	"testing"
 	"time"
 
+	"github.com/runnel-go/runnel/internal/test/tier"
 	"github.com/runnel-go/runnel/schedule"
 )
 
 func TestOldTimesAreForgotten(t *testing.T) {
+	tier.Sequential(t)
 	opts := &schedule.Options{Keep: 5, KeepMin: time.Second}
 	inRig(t, opts, func(r *rig, s *schedule.Scheduler) {
 		s.Job("j", schedule.Job{

@@ -139,6 +139,7 @@ func TestALoneFunctionIsCalledEarly(t *testing.T) {
 
 // Functions that are called early and take long leave touches to others.
 func TestLongEarlyCallsTakeNoTouches(t *testing.T) {
+	tier.Sequential(t)
 	entities := tier.Large(1000)
 	inRig(t, &stage.Options{Partitions: tier.Large(140)}, func(r *rig, s items) {
 		copies(r, s, "copy", 20*time.Second, &stage.StageOptions{Concurrency: 1000})
@@ -191,6 +192,7 @@ func begins(name string) string { return fmt.Sprintf("\r\n%s\r\n$1\r\nb\r\n", na
 
 // A visit that is put while the Func is called early is made behind it, though Redis does not know yet that it runs.
 func TestVisitsPutDuringAnEarlyCallAreKept(t *testing.T) {
+	tier.Sequential(t)
 	for _, places := range []int{1, 16} {
 		for _, in := range []time.Duration{0, 50 * time.Millisecond, time.Minute} {
 			for _, own := range []bool{true, false} {
@@ -233,6 +235,7 @@ func TestVisitsPutDuringAnEarlyCallAreKept(t *testing.T) {
 
 // A visit that waited before is made by the early call, as by any other.
 func TestAnEarlyCallMakesWhatWaited(t *testing.T) {
+	tier.Sequential(t)
 	inLateRig(t, late{request: begins("sum")}, func(r *rig, s items) {
 		s.Stage("sum", nil, r.does(func(_ context.Context, e *item) (stage.Result, error) {
 			return stage.Untouched.After(time.Hour), nil
@@ -264,6 +267,7 @@ func TestAStageWhoseWhenPanicsIsNotCalledEarly(t *testing.T) {
 
 // Nor do functions that were called in vain take touches: theirs were answered that the entity is gone.
 func TestEarlyCallsInVainTakeNoTouches(t *testing.T) {
+	tier.Sequential(t)
 	inRig(t, &stage.Options{Partitions: 140}, func(r *rig, s items) {
 		s.Stage("long", func(e item) bool { return e.Text == "" }, r.does(func(ctx context.Context, e *item) (stage.Result, error) {
 			_, err := s.Delete(ctx, e.ID) // before the commit that begins the visit

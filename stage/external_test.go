@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/runnel-go/runnel"
+	"github.com/runnel-go/runnel/internal/test/tier"
 	"github.com/runnel-go/runnel/runneltest"
 	"github.com/runnel-go/runnel/stage"
 )
@@ -179,6 +180,7 @@ func TestAStoreThatIsDownCostsNoAttempts(t *testing.T) {
 
 // Stages over a Store that undo each other are slowed down.
 func TestLoopsOverAStoreAreSlowedDown(t *testing.T) {
+	tier.Sequential(t)
 	var calls atomic.Int64
 	inStore(t, func(r *rig, s items) {
 		s.Stage("flip", nil, func(_ context.Context, e *item) (stage.Result, error) {

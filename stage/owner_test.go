@@ -11,6 +11,7 @@ import (
 	"github.com/runnel-go/runnel"
 	"github.com/runnel-go/runnel/internal/appview"
 	"github.com/runnel-go/runnel/internal/rules"
+	"github.com/runnel-go/runnel/internal/test/tier"
 	"github.com/runnel-go/runnel/runneltest"
 	"github.com/runnel-go/runnel/stage"
 )
@@ -87,6 +88,7 @@ func TestPausedStagesWait(t *testing.T) {
 
 // A stage has at most its Concurrency in one worker, and a slow stage does not slow another one down.
 func TestConcurrencyIsOfAStageInAWorker(t *testing.T) {
+	tier.Sequential(t)
 	var now, most, quick atomic.Int64
 	inRig(t, nil, func(r *rig, s items) {
 		s.Stage("slow", func(e item) bool { return e.A == 0 }, func(ctx context.Context, e *item) (stage.Result, error) {

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/runnel-go/runnel"
+	"github.com/runnel-go/runnel/internal/test/tier"
 	"github.com/runnel-go/runnel/stage"
 )
 
@@ -251,6 +252,7 @@ func TestErrorsSayWhatBecomesOfAVisit(t *testing.T) {
 
 // Stages that undo each other are slowed down, others are not. A save from outside is answered at once.
 func TestStagesThatUndoEachOtherAreSlowedDown(t *testing.T) {
+	tier.Sequential(t)
 	var calls atomic.Int64
 	inRig(t, nil, func(r *rig, s items) {
 		s.Stage("up", func(e item) bool { return e.A == 0 }, func(_ context.Context, e *item) (stage.Result, error) {

@@ -17,6 +17,7 @@ import (
 	"github.com/runnel-go/runnel/internal/redisconn"
 	"github.com/runnel-go/runnel/internal/store"
 	"github.com/runnel-go/runnel/internal/test/servers"
+	"github.com/runnel-go/runnel/internal/test/tier"
 )
 
 var (
@@ -59,6 +60,7 @@ func open(t *testing.T, addr, layout string, external bool, stages ...string) (*
 
 // TestModel compares all keys of a partition with the model after each call.
 func TestModel(t *testing.T) {
+	tier.Sequential(t)
 	for _, layout := range []string{keys.Standalone, keys.Cluster} {
 		t.Run(layout, func(t *testing.T) {
 			servers.Both(t, func(t *testing.T, addr string, _ bool) {

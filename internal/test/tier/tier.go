@@ -34,11 +34,12 @@ func Large(n int) int {
 	return n
 }
 
-// Sequential skips a test of one goroutine, or of other programs, under the race detector, which
-// finds nothing there and makes it ten times slower: make check runs it without.
+// Sequential skips a test under the race detector, which makes it ten times slower and finds nothing
+// there: it has one goroutine, or runs other programs, or its goroutines do for long or in large
+// numbers what they do in shorter tests, too. make quick or make check runs it without.
 func Sequential(t testing.TB) {
 	t.Helper()
 	if Race {
-		t.Skip("of one goroutine: runs without the race detector")
+		t.Skip("runs without the race detector")
 	}
 }
