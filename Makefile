@@ -83,16 +83,16 @@ RACED       = $$($(GO) list ./... | grep -v $(patsubst %,-e '/%$$',$(SEQUENTIAL)
 # Single tests of raced packages that stay out of the race detector: see tier.Sequential.
 UNRACED := TestModel|TestSimOverflowSeeds|TestAPageTakesLittleMemory|TestManyExecutorsSettleWithinFiveSeconds|TestManyWorkersCostLittle|TestNewAppRuns|TestWorkerOfAPackage|TestKilledProcessesReachTheFixpoint|TestStoppedProcessesChangeNothing|TestWorkersComeAndGoOverManyEntities|TestSim|TestCommandsRunWithoutAnyCode|TestABackfillSurvivesKills|TestManyParkedEventsDoNotHoldTheServer|TestManyDelayedEventsDueAtOnce|TestNoScriptThatTrimsCopiesARecord|TestALookAtHugeRecordsDoesNotHoldTheServer|TestTakeoversDoNotHoldTheServer|TestLooksDoNotHoldTheServer|TestNoLogCopiesARecord|TestRefreshesOfLargeEntriesDoNotHoldTheServer
 
-# A quarter of a simulation's time is the collection of garbage.
+# A quarter of a simulation's time is the collection of garbage. What debuggers read is a third of the time of linking: -w.
 SIM := GOGC=400 $(GO)
 
 # Most packages wait for a server half of their time, hence more at once than
 # there are cores here.
 race: ## all tests of what runs in several goroutines with the race detector
-	$(SIM) test -race -vet off -timeout $(TIMEOUT) -p 4 $(RACED)
+	$(SIM) test -race -ldflags=-w -vet off -timeout $(TIMEOUT) -p 4 $(RACED)
 	@cd internal/test/upgrade && $(GO) build -trimpath -buildvcs=false -o /dev/null ./testdata/worker # not beside those leases
-	$(GO) test -race -vet off -timeout $(TIMEOUT) -p 2 $(SUITES)
-	$(GO) test -race -vet off -timeout $(TIMEOUT) $(ALONE)
+	$(SIM) test -race -ldflags=-w -vet off -timeout $(TIMEOUT) -p 2 $(SUITES)
+	$(GO) test -race -ldflags=-w -vet off -timeout $(TIMEOUT) $(ALONE)
 
 unraced: ## what the race detector would find nothing in, or distort: other programs, the model, memory, requests
 	$(GO) test -vet off -timeout $(TIMEOUT) -p 2 $(OTHERS)

@@ -73,28 +73,30 @@ func (w *lineWriter) Write(p []byte) (int, error) {
 	defer w.mu.Unlock()
 	w.rest = append(w.rest, p...)
 	for {
-		i := bytes.IndexByte(w.rest, '\n')
-		switch {
-		case i >= 0:
-			w.log.add(w.where, string(bytes.TrimSuffix(w.rest[:i], []byte("\r"))))
-			w.rest = w.rest[i+1:]
-		case len(w.rest) > logLine:
-			w.log.add(w.where, string(w.rest[:logLine]))
-			w.rest = w.rest[logLine:]
-		default:
-			if w.where == "log" && len(w.rest) > 0 { // each call of Run.Log makes a writer
-				w.log.add(w.where, string(w.rest))
-				w.rest = nil
-			}
-			return len(p), nil
+		n, end := bytes.IndexByte(w.rest, '\n'), 1
+		if n < 0 || n > logLine {
+			n, end = logLine, 0
 		}
+		if n+end > len(w.rest) {
+			break
+		}
+		w.log.add(w.where, string(bytes.TrimSuffix(w.rest[:n], []byte("\r"))))
+		w.rest = w.rest[n+end:]
 	}
+	if w.where == "log" { // each call of Run.Log makes a writer
+		w.last()
+	}
+	return len(p), nil
 }
 
 // flush makes a line of what has no end.
 func (w *lineWriter) flush() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	w.last()
+}
+
+func (w *lineWriter) last() {
 	if len(w.rest) > 0 {
 		w.log.add(w.where, string(w.rest))
 		w.rest = nil

@@ -40,9 +40,9 @@ func (o *owner) remember() error {
 		}
 	}
 	def := ischedule.Compile(all, o.s.partitions(), o.s.partition, o.own.Now().UnixMilli())[o.partition]
-	if len(def.Fields)+len(def.Rules) == 0 {
-		return nil
+	if len(def.Fields)+len(def.Rules) > 0 {
+		o.log.Warn("the server has forgotten jobs")
 	}
-	o.log.Warn("the server has forgotten jobs")
+	def.Fields["known"] = "1" // until then nothing is applied to the partition
 	return o.s.calls.Define(o.ctx, o.partition, rev, ischedule.NewDefinition(), def)
 }

@@ -3,11 +3,11 @@ package jobs
 import (
 	"bytes"
 	"cmp"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"maps"
+	"math"
 	"reflect"
 	"slices"
 	"strconv"
@@ -138,7 +138,7 @@ func scalar(text string, to reflect.Value) (err error) {
 			err = fmt.Errorf("%q is no whole number", text)
 		}
 	case *float64:
-		if json.Unmarshal([]byte(text), at) != nil { // an infinite one could not be stored
+		if *at, err = strconv.ParseFloat(text, 64); err != nil || math.IsInf(*at, 0) || math.IsNaN(*at) { // which could not be stored
 			err = fmt.Errorf("%q is no number", text)
 		}
 	default:

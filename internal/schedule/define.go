@@ -31,13 +31,16 @@ type Definition struct {
 // ErrLater is returned for operations that come too late.
 var ErrLater = errors.New("a later operation was there before")
 
+// taskField is what fields of tasks begin with.
+const taskField = "task:"
+
 // NewDefinition returns one without anything.
 func NewDefinition() *Definition { return &Definition{map[string]string{}, map[string]Due{}} }
 
 // Task defines a task.
 func (d *Definition) Task(task string, def TaskDef) {
 	text, _ := json.Marshal(def) // it has nothing that cannot be
-	d.Fields["task:"+task] = string(text)
+	d.Fields[taskField+task] = string(text)
 }
 
 // Target adds a task to those that a source's end concerns. Results are s, f, and k for skipped runs; of these fails alone selects

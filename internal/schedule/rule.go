@@ -124,23 +124,28 @@ func compileTask(defs []*Definition, partition func(source string) int, j *Job, 
 	defs[partition(task)].Task(task, def)
 }
 
-// Redefine has the partitions know what now says in place of old: first of the tasks, and then of what fires them, since a token
-// for an unknown task is lost.
+// Redefine has the partitions know what now says in place of old: first of the tasks, since a token for an unknown task is lost; then of what
+// concerns them, since an end without targets is lost, too; and then of the triggers, whose times begin at once.
 func (s *Scheduler) Redefine(ctx context.Context, operation int64, old, now []*Definition) error {
-	for _, whole := range []bool{false, true} {
-		for n := range now {
-			before, after := old[n], now[n].tasksBefore(old[n])
-			if whole {
-				before, after = after, now[n]
+	tasks, whole := make([]*Definition, len(now)), make([]*Definition, len(now))
+	for n := range now {
+		tasks[n], whole[n] = &Definition{maps.Clone(old[n].Fields), old[n].Rules}, &Definition{now[n].Fields, old[n].Rules}
+		for field, text := range now[n].Fields {
+			if strings.HasPrefix(field, taskField) {
+				tasks[n].Fields[field] = text
 			}
-			if err := s.Define(ctx, n, operation, before, after); err != nil {
+		}
+	}
+	for _, step := range [][2][]*Definition{{old, tasks}, {tasks, whole}, {whole, now}} {
+		for n := range now {
+			if err := s.Define(ctx, n, operation, step[0][n], step[1][n]); err != nil {
 				return err
 			}
 		}
 	}
 	for n := range now {
 		for field, text := range now[n].Fields {
-			task, is := strings.CutPrefix(field, "task:")
+			task, is := strings.CutPrefix(field, taskField)
 			if was := old[n].Fields[field]; is && was != "" && sourcesOf(was) != sourcesOf(text) {
 				if err := s.adapt(ctx, n, task); err != nil {
 					return err
@@ -166,24 +171,4 @@ func (s *Scheduler) adapt(ctx context.Context, n int, task string) error {
 		}
 	}
 	return nil
-}
-
-// tasksBefore is old with the tasks of d, and without what d has not.
-func (d *Definition) tasksBefore(old *Definition) *Definition {
-	mid := NewDefinition()
-	for field, value := range d.Fields {
-		was, there := old.Fields[field]
-		switch {
-		case strings.HasPrefix(field, "task:"):
-			mid.Fields[field] = value
-		case there:
-			mid.Fields[field] = was
-		}
-	}
-	for id := range d.Rules {
-		if was, there := old.Rules[id]; there {
-			mid.Rules[id] = was
-		}
-	}
-	return mid
 }

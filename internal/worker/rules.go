@@ -28,7 +28,7 @@ const (
 //
 // An ownership begins held back, and opens with the first reading requested after its lock was
 // obtained. So the next owner of a partition with a free lock follows the present rules; see
-// store.Holdouts.
+// store.NotPausedYet.
 type rulesKeeper struct {
 	w    *Worker
 	wake signal

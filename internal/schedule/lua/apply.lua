@@ -3,8 +3,10 @@
 -- Asks    of each token: task, t, source, fails (a failure), generation, operation or '', priority, partition and ID of the fact
 -- Returns how many were accepted, duplicates, void (of a run that was made void), and unknown (of tasks that are gone, or
 --         that do not wait for the source)
+-- Errors  FORGOTTEN
 local n = { accepted = 0, duplicate = 0, void = 0, unknown = 0 }
 local horizons = {}
+if call('HEXISTS', DEFS, 'rev') == 0 then return redis.error_reply('FORGOTTEN the partition waits until its owner has told it its jobs') end
 
 -- Whether the cell may have been forgotten: see prune.lua.
 local function forgotten(x)

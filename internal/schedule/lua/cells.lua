@@ -16,7 +16,7 @@
 -- An edge is {s, n, c}: the largest generation that came, the smallest that counts, the one that the last firing used.
 --
 -- The definitions are a hash: 'task:<task>' JSON {rev, e, f (its sources), n, p, r (attempts), lim, j (1: a join), paused},
--- '<result>:<source>' its targets behind a letter e or f each, 'rev', and what prune.lua says.
+-- '<result>:<source>' its targets behind a letter e or f each, 'rev' of the last operation, and what prune.lua says.
 local LOG, OWN, DEFS, CELLS, GRID, READY, LATER, RUNS, HELD, PLACES, SEQ, RUNNERS, HEAP, RULES = unpack(KEYS)
 local call = redis.call
 
@@ -43,6 +43,7 @@ end
 local function field_of_grid(task, t) return task .. '@' .. string.format('%016.0f', t) end
 
 -- A cell, made of the definition if it is not there, nil without one.
+local made = {}
 local function load_cell(task, t, def)
 	local cell = cell_of(task, t)
 	local raw = call('HGET', CELLS, cell)
@@ -51,11 +52,14 @@ local function load_cell(task, t, def)
 	local g = { s = 'waiting', g = 0, a = 0, k = 0, m = 0, d = 0, p = def.p, i = -1, n = def.n, e = {}, f = {} }
 	for _, name in ipairs(def.e or {}) do g.e[name] = { 0, 1, 0 } end
 	for _, name in ipairs(def.f or {}) do g.f[name] = { 0, 1, 0 } end
-	call('ZADD', GRID, 0, field_of_grid(task, t))
+	made[cell] = field_of_grid(task, t)
 	return g, cell
 end
 
-local function save(cell, g) call('HSET', CELLS, cell, cjson.encode(g)) end
+local function save(cell, g)
+	if made[cell] then call('ZADD', GRID, 0, made[cell]) end
+	call('HSET', CELLS, cell, cjson.encode(g))
+end
 
 -- Appends the fact that a source has ended, with the targets that it has now.
 local result_of = { success = 's', failed = 'f', timeout = 'f', crashed = 'f', skipped = 'k' }
