@@ -97,7 +97,7 @@ race: ## all tests of what runs in several goroutines with the race detector
 
 unraced: ## what the race detector would find nothing in, or distort: other programs, the model, memory, requests
 	$(SIM) test -vet off -timeout $(TIMEOUT) -p 2 $(OTHERS)
-	$(SIM) test -vet off -timeout $(TIMEOUT) -p 2 -run '^($(UNRACED))$$' . ./cli ./web ./stage ./schedule ./internal/test/conformance
+	$(SIM) test -vet off -timeout $(TIMEOUT) -p 3 -run '^($(UNRACED))$$' . ./cli ./web ./stage ./schedule ./internal/test/conformance
 
 security: ## do the documented rights suffice, does anything show a secret, is memory bounded?
 	$(GO) test -vet off -timeout $(TIMEOUT) -parallel 4 ./internal/test/security
@@ -105,10 +105,10 @@ security: ## do the documented rights suffice, does anything show a secret, is m
 mutants: ## does a test notice each rule of the fence that is switched off?
 	$(GO) test -vet off -timeout $(TIMEOUT) -parallel 6 ./internal/test/mutants
 
-sim-short: ## 60 simulated clusters in fake time, and some with full streams
-	RUNNEL_SIM_SEEDS=60 $(SIM) test -vet off -run '^TestSimSeeds$$|^TestCluster$$' -timeout $(TIMEOUT) ./runneltest ./rebalance
+sim-short: ## 40 simulated clusters in fake time, and some with full streams
+	RUNNEL_SIM_SEEDS=40 $(SIM) test -vet off -run '^TestSimSeeds$$|^TestCluster$$' -timeout $(TIMEOUT) ./runneltest ./rebalance
 	$(SIM) test -vet off -run '^TestSimOverflowSeeds$$|^TestSimExactly$$' -timeout $(TIMEOUT) ./runneltest
-	RUNNEL_SIM_SEEDS=30 $(SIM) test -vet off -run '^TestSimStagesSeeds$$' -timeout $(TIMEOUT) ./stage
+	RUNNEL_SIM_SEEDS=20 $(SIM) test -vet off -run '^TestSimStagesSeeds$$' -timeout $(TIMEOUT) ./stage
 
 tidy-check: ## are go.mod and go.sum tidy?
 	$(GO) mod tidy -diff

@@ -29,7 +29,7 @@ func seedsByEnv() int {
 	if n, err := strconv.Atoi(os.Getenv("RUNNEL_SIM_SEEDS")); err == nil {
 		return n
 	}
-	return 8 // make sim-short plays 100
+	return 8 // make sim-short plays 40
 }
 
 const (
