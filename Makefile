@@ -25,8 +25,7 @@ test: ## before each commit, some minutes: format, vet, all tests that need noth
 check: ## everything, 25 minutes: staticcheck, other systems, the race detector, real servers of three kinds, clusters, chaos, mutants, model, browser
 	@scripts/setup-test.sh
 	@$(MAKE) --no-print-directory slow-check staticcheck cross bench-check otel-check tidy-check race mutants unraced sim-short
-	@$(MAKE) --no-print-directory -j 2 $(if $(filter output-sync,$(.FEATURES)),-O) security web-check # both wait half of their time
-	@$(MAKE) --no-print-directory test-servers SHORT=1
+	@$(MAKE) --no-print-directory -j 3 $(if $(filter output-sync,$(.FEATURES)),-O) security web-check test-servers SHORT=1 # they wait half of their time
 
 # The tests that are slow, or need a server, run for these only: see internal/test/tier.
 check bench-check race unraced security mutants sim-short sim sim-exact stage-model model test-servers chaos chaos-mutants otel-check web-check test-web web-shots smoke: export RUNNEL_TEST = full
