@@ -9,7 +9,7 @@ import (
 type Due struct {
 	ID       string `json:"id"`
 	Rule     string `json:"rule"`
-	Position int64  `json:"position"`
+	Position int64  `json:"position,string"`
 	Paused   bool   `json:"paused,omitempty"` // to Define: it waits
 }
 

@@ -62,6 +62,45 @@ func TestPausedRunsAreHeld(t *testing.T) {
 	})
 }
 
+// Times have 15 digits in the year 9999; Redis' JSON writes 14 of a number.
+func TestTheLastLogicalTimes(t *testing.T) {
+	k := &task{name: "j0/task/a", tries: 1}
+	inPartition(t, k, func(t *testing.T, m *sim, p int) {
+		const last = 253402300799999
+		m.token(k, last, 1)
+		runs := m.taken(p, 9, "r1")
+		if len(runs) != 1 || runs[0].Time != last {
+			t.Fatalf("runs %+v", runs)
+		}
+		_, others, err := m.s.Beat(t.Context(), p, "r1", life, nil)
+		if m.must(err); len(others) != 1 || others[0].Time != last {
+			t.Errorf("others %+v", others)
+		}
+		e := &End{Run: &runs[0], Result: Success}
+		m.must(m.s.Finish(t.Context(), p, []*End{e}))
+		m.want("accepted", e.Accepted, true)
+		found, err := m.s.View().Look(t.Context(), p, []string{k.name}, last+1, 1)
+		m.must(err)
+		m.want("time of the cell", found[k.name][0].Time, int64(last))
+
+		d := NewDefinition()
+		d.Rules["j0/trigger/x"] = Due{ID: "j0/trigger/x", Rule: "{}", Position: last - 1}
+		m.must(m.s.Define(t.Context(), p, 2, NewDefinition(), d))
+		due, _, _, err := m.s.Due(t.Context(), p, 9)
+		if m.must(err); len(due) != 1 || due[0].Position != last-1 {
+			t.Fatalf("due %+v", due)
+		}
+		f := &Fire{Due: due[0], To: last, Next: last, Source: due[0].ID}
+		m.must(m.s.Fire(t.Context(), p, "o", f))
+		m.want("fired", f.Done, true)
+		look := &Take{Partition: p, Fence: "o"}
+		m.must(m.s.Take(t.Context(), look))
+		_, _, next, err := m.s.Due(t.Context(), p, 9)
+		m.must(err)
+		m.want("waits for years", next > 1000*time.Hour && look.Next > 1000*time.Hour, true)
+	})
+}
+
 func TestLateEndsOfRunsAreRefused(t *testing.T) {
 	k := &task{name: "j0/task/a", tries: 2, limit: 1}
 	inPartition(t, k, func(t *testing.T, m *sim, p int) {

@@ -130,7 +130,8 @@ func (s *Scheduler) call(script *store.Script, n int, ask any, more ...string) *
 	if err != nil {
 		panic(err) // nothing asked for has a field that cannot be
 	}
-	return &store.ScriptCall{Script: script, Keys: slices.Concat(s.keysOf(n), more), Args: []any{text}, Confirm: lasting[script]}
+	own := s.keysOf(n)
+	return &store.ScriptCall{Script: script, Keys: append(own[:len(own):len(own)], more...), Args: []any{text}, Confirm: lasting[script]}
 }
 
 // do makes one call, and reads its answer.

@@ -23,7 +23,7 @@ const (
 // A Run is an attempt that has begun: a task at a logical time, in ms since 1970.
 type Run struct {
 	Task       string `json:"task"`
-	Time       int64  `json:"t"`
+	Time       int64  `json:"t,string"` // numbers of answers have 14 digits
 	Generation int64  `json:"generation"`
 	Attempt    int64  `json:"attempt"`
 	Failed     int64  `json:"failed"` // earlier attempts of the generation that failed

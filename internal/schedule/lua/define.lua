@@ -35,7 +35,7 @@ end
 for _, r in each(ask.rules) do
 	local id = r.id
 	call('HSET', RULES, id, r.rule)
-	if call('HEXISTS', RULES, '@' .. id) == 0 then call('HSET', RULES, '@' .. id, time_text(r.position)) end
+	if call('HEXISTS', RULES, '@' .. id) == 0 then call('HSET', RULES, '@' .. id, r.position) end
 	if r.paused then -- what catches up goes on: its runs are held
 		call('ZREM', HEAP, id)
 	else

@@ -7,7 +7,7 @@
 even_if_full(OWN)
 local out, now = {}, time_now()
 for i, x in ipairs(ask) do
-	local task, t, result, wait = x.task, x.t, x.result, math.floor(x.wait / 1e6)
+	local task, t, result, wait = x.task, tonumber(x.t), x.result, math.floor(x.wait / 1e6)
 	local def = def_of(task)
 	local g, cell = load_cell(task, t)
 	out[i] = g ~= nil and g.s == 'running' and g.g == x.generation and g.a == x.attempt

@@ -12,7 +12,7 @@ local out = {}
 for i, f in ipairs(ask.fires) do
 	local id, other = f.id, f.catchUp
 	local seen = call('HMGET', RULES, id, '@' .. id)
-	out[i] = call('ZSCORE', HEAP, id) and (seen[1] or '') == f.rule and tonumber(seen[2] or '0') == f.position
+	out[i] = call('ZSCORE', HEAP, id) and (seen[1] or '') == f.rule and (seen[2] or '0') == f.position
 	if out[i] then
 		for _, t in each(f.times) do emit(f.source, t, 1, 's', '', f.class) end
 		if f.over then
@@ -24,7 +24,7 @@ for i, f in ipairs(ask.fires) do
 			if f.omitted > 0 then call('HINCRBY', RULES, '-' .. id, f.omitted) end
 		end
 		if other and call('HEXISTS', RULES, other.id) == 0 then
-			call('HSET', RULES, other.id, other.rule, '@' .. other.id, time_text(other.position))
+			call('HSET', RULES, other.id, other.rule, '@' .. other.id, other.position)
 			call('ZADD', HEAP, time_now(), other.id)
 		end
 	end

@@ -6,7 +6,7 @@
 -- Returns of each the generation that its next firing has, 0: the operation is too old, or the task is not there
 local op, to, out = ask.operation, ask.to, {}
 for i, x in ipairs(ask.places) do
-	local task, t = x.task, x.t
+	local task, t = x.task, tonumber(x.t)
 	local def = def_of(task)
 	local g, cell = load_cell(task, t, to == 'cleared' and def or nil)
 	local last = g and math.max(g.z or 0, g.y or 0)

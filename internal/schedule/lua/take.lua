@@ -94,7 +94,7 @@ local function take()
 			g.s, g.a, g.r, g.b, g.u, g.x = 'running', g.a + 1, ask.runner, now, nil, nil
 			call('ZADD', RUNS, now, cell)
 			save(cell, g)
-			runs[#runs + 1] = { task = task, t = tonumber(t), generation = g.g, attempt = g.a, failed = g.m, priority = g.p, rev = def.rev }
+			runs[#runs + 1] = { task = task, t = t, generation = g.g, attempt = g.a, failed = g.m, priority = g.p, rev = def.rev }
 			most, lowest = most - 1, last and lowest - 1 or lowest
 		end
 	end
@@ -126,4 +126,4 @@ if ask.sleep then
 	if #runs == 0 and not startable then sleeps = at and time_text(at) or '9007199254740991' end
 	call('HSET', OWN, 'sleeps', sleeps)
 end
-return answer({ next = at and math.max(at - now, 0) or -1, first = first, recovered = again, crashed = crashed, runs = list(runs) })
+return answer({ next = at and soon(at - now) or -1, first = first, recovered = again, crashed = crashed, runs = list(runs) })

@@ -39,7 +39,7 @@ var scheduleMutants = map[string][]mutant{
 		{"cells wait for what is run again before them", thawLua, "e[2], some = math.max(e[2], generation), true", "some = true", restNets},
 		{"a re-run goes on once", thawLua, "if g and g.z == ask.operation then", "if g and (g.z == ask.operation or g.y == ask.operation) then", restNets},
 		{"what a cell has counted counts no more", thawLua, "g.c = math.min(there, g.n - 1)", "g.c = there", restNets},
-		{"a trigger fires once", fireLua, " and tonumber(seen[2] or '0') == f.position", "", plainNets},
+		{"a trigger fires once", fireLua, " and (seen[2] or '0') == f.position", "", plainNets},
 		{"what was held goes on", defineLua, "if task and left > 0 then left = left - admit_next(task, def_of(task), left) end", "", "TestPausedRunsAreHeld/redis"},
 		{"cells stay until their facts are acked", pruneLua, "or not g.u or g.u >= ask.looked or", "or not g.u or", "TestForgottenAfterTheLook/redis"},
 		{"a trigger fires once all is known", "internal/schedule/rule.go", "{tasks, whole}, {whole, now}", "{tasks, now}, {whole, now}", "TestTriggersFireOnceAllIsKnown/redis"},
