@@ -51,7 +51,8 @@ type Extension struct {
 // statusLines is how many lines of status an extension has.
 const statusLines = 2
 
-// Own returns what the package of T keeps by app: it creates it with the extension, which it registers, at the first call.
+// Own returns what the package of T keeps for an app. The first call for an app creates it together with the
+// extension, and registers that. It panics where Register would.
 func Own[T any](app any, create func() (*T, *Extension)) *T {
 	for _, e := range Of(app) {
 		if own, ok := e.own.(*T); ok {

@@ -90,9 +90,10 @@ func (o *Ownership) Open(gate string) bool { return o.Live() && !o.p.calls.heldB
 // Changed returns a channel that is closed when a gate has opened or closed since this call.
 func (o *Ownership) Changed() <-chan struct{} { return o.p.calls.changed() }
 
-// Run calls look, again and again, until the ownership or ctx ends: so long later as look returns, and earlier where Wake is called or a
-// gate has changed. Errors are logged as those of op and told to over, which reports whether Run is to end; otherwise look is called again
-// soon. It blocks; one Run is called for an ownership.
+// Run calls look again and again until the ownership or ctx ends: after the time that look returned, or
+// earlier when Wake is called or a gate opens or closes. It logs errors of look under op and passes them to
+// over. If that returns true, Run returns; otherwise it calls look again after a short pause. Run blocks.
+// Call it once for an ownership.
 func (o *Ownership) Run(ctx context.Context, op string, look func() (time.Duration, error), over func(err error) bool) {
 	for retry := outage.New(o.Log(), op, nil); ; {
 		changed := o.Changed()
@@ -122,8 +123,8 @@ func (o *Ownership) Run(ctx context.Context, op string, look func() (time.Durati
 // Wake has Run look again. It never blocks.
 func (o *Ownership) Wake() { o.again.set() }
 
-// Over reports whether an error, or the end of the ownership or of ctx, means that nothing more is to be done. It calls Lost where the error
-// is store.ErrFenced.
+// Over reports whether an error, or the end of the ownership or of ctx, means that nothing more is to be
+// done. It calls Lost if the error is store.ErrFenced.
 func (o *Ownership) Over(ctx context.Context, err error) bool {
 	if errors.Is(err, store.ErrFenced) {
 		o.Lost(err)

@@ -20,8 +20,8 @@
 local LOG, OWN, DEFS, CELLS, GRID, READY, LATER, RUNS, HELD, PLACES, SEQ, RUNNERS, HEAP, RULES = unpack(KEYS)
 local call = redis.call
 
--- ARGV[1] is what is asked for, as JSON, and so is the answer: an empty list in one is left out. Its numbers have 14 digits, so that
--- logical times and positions are texts, and waits are not too long.
+-- ARGV[1] is what is asked for, as JSON, and so is the answer: an empty list in one is left out. Its numbers have 14 digits:
+-- hence logical times and positions are texts, and waits are capped.
 local ask, answer = cjson.decode(ARGV[1]), cjson.encode
 local function each(l) return ipairs(l ~= cjson.null and l or {}) end
 local function list(l) return #l > 0 and l or nil end
