@@ -13,7 +13,7 @@ FAULTS      ?=
 TOPOLOGY    ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help test check quick slow-check smoke audit setup fmt vet staticcheck cross race unraced security mutants sim-short tidy-check sim stage-model sim-exact test-servers chaos chaos-mutants model bench bench-check otel-check web-check test-web web-shots
+.PHONY: help test check quick slow-check smoke audit setup fmt vet staticcheck cross race suites unraced security mutants sim-short tidy-check sim stage-model sim-exact test-servers chaos chaos-mutants model bench bench-check otel-check web-check test-web web-shots
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -24,11 +24,16 @@ test: ## before each commit, some minutes: format, vet, all tests that need noth
 
 check: ## everything, 25 minutes: staticcheck, other systems, the race detector, real servers of three kinds, clusters, chaos, mutants, model, browser
 	@scripts/setup-test.sh
-	@$(MAKE) --no-print-directory slow-check staticcheck cross bench-check otel-check tidy-check race mutants unraced sim-short
-	@$(MAKE) --no-print-directory -j 3 $(if $(filter output-sync,$(.FEATURES)),-O) security web-check test-servers SHORT=1 # they wait half of their time
+	@$(MAKE) --no-print-directory slow-check staticcheck cross bench-check otel-check tidy-check
+	@$(AT_ONCE) -j 2 race unraced
+	@$(MAKE) --no-print-directory suites mutants sim-short
+	@$(AT_ONCE) -j 3 security web-check test-servers SHORT=1
+
+# They wait for servers half of their time.
+AT_ONCE = $(MAKE) --no-print-directory $(if $(filter output-sync,$(.FEATURES)),-O)
 
 # The tests that are slow, or need a server, run for these only: see internal/test/tier.
-check bench-check race unraced security mutants sim-short sim sim-exact stage-model model test-servers chaos chaos-mutants otel-check web-check test-web web-shots smoke: export RUNNEL_TEST = full
+check bench-check race suites unraced security mutants sim-short sim sim-exact stage-model model test-servers chaos chaos-mutants otel-check web-check test-web web-shots smoke: export RUNNEL_TEST = full
 
 # What the second of these runs comes from the cache of the first.
 QUICK_TIER = unset RUNNEL_TEST; $(SIM) test -json -vet off -timeout $(TIMEOUT) ./... | $(GO) run ./internal/test/slow
@@ -90,6 +95,8 @@ SIM := GOGC=400 $(GO)
 # there are cores here.
 race: ## all tests of what runs in several goroutines with the race detector
 	$(SIM) test -race -ldflags=-w -vet off -timeout $(TIMEOUT) -p 4 $(RACED)
+
+suites: ## what hurts workers and servers, with the race detector: conformance, cluster, upgrade, chaos
 	@cd internal/test/upgrade && $(GO) build -trimpath -buildvcs=false -o /dev/null ./testdata/worker # not beside those leases
 	$(SIM) test -race -ldflags=-w -vet off -timeout $(TIMEOUT) -p 2 $(SUITES)
 	$(GO) test -race -ldflags=-w -vet off -timeout $(TIMEOUT) $(ALONE)

@@ -82,6 +82,7 @@ func TestRunThatIsStoppedBeforeItReachedRedisReturnsNil(t *testing.T) {
 }
 
 func TestRunRetriesForEverOnceItHasStarted(t *testing.T) {
+	t.Parallel()
 	var n notes
 	fn := runnel.Each(func(_ context.Context, _ *runnel.Event, i item) error { n.add("done"); return nil })
 	cluster(t, 1, fn, nil, func(c *runneltest.Cluster, send func(...int)) {

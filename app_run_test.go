@@ -161,6 +161,7 @@ func processorOf(t *testing.T, app *runnel.App) *worker.Processor {
 // While a worker is being stopped Ready reports that it drains, not what its executors
 // lack because of that.
 func TestReadyTellsFromTheFirstMomentThatItDrains(t *testing.T) {
+	t.Parallel()
 	cluster(t, 4, ignoreAll, nil, func(c *runneltest.Cluster, _ func(...int)) {
 		for n := range 50 {
 			w := ready(c, fmt.Sprint("w", n))

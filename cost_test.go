@@ -15,12 +15,14 @@ import (
 
 	"github.com/runnel-go/runnel"
 	"github.com/runnel-go/runnel/internal/test/redistest"
+	"github.com/runnel-go/runnel/internal/test/tier"
 )
 
 // What an event costs, counted and not timed: a backlog is read and acked in
 // batches, and a batch is sent as one request. The bounds are about twice what is
 // needed; something that goes once per event is far beyond them.
 func TestRequestsPerThousandEvents(t *testing.T) {
+	tier.Sequential(t)
 	for _, partitions := range []int{1, 16, 256} {
 		t.Run(fmt.Sprint(partitions, " partitions"), func(t *testing.T) {
 			const events = 50_000

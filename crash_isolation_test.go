@@ -71,6 +71,7 @@ func (k *killed) begun(partition int) (n int) {
 // A partition that is quarantined right behind an event that ran alone does not
 // keep the others from their turn.
 func TestAQuarantineLetsOthersRunAlone(t *testing.T) {
+	t.Parallel()
 	for _, policy := range []runnel.Policy{runnel.Quarantine, runnel.Ignore} {
 		t.Run(policy.String(), func(t *testing.T) {
 			var broken atomic.Bool
@@ -100,6 +101,7 @@ func TestAQuarantineLetsOthersRunAlone(t *testing.T) {
 // worker that died was at events of both; and at no attempt but the last one does it
 // hold up events that are not the first in progress.
 func TestAFunctionThatHangsStopsItsPartitionAlone(t *testing.T) {
+	t.Parallel()
 	for _, most := range []int{2, 9} {
 		for _, order := range []runnel.RetryOrder{runnel.OrderPartition, runnel.OrderKey} {
 			t.Run(fmt.Sprint(order, " Max ", most), func(t *testing.T) {

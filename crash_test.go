@@ -208,6 +208,7 @@ func TestAnEventThatEndsEachWorkerCountsAsFailed(t *testing.T) {
 
 // Under Halt such an event is tried again, and shown until it is done.
 func TestAnEventThatEndsEachWorkerIsShown(t *testing.T) {
+	t.Parallel()
 	f := &fatal{opts: &runnel.ProcessorOptions{OnError: runnel.Halt, Lease: time.Second}}
 	runneltest.Sim(t, f.build, func(c *runneltest.Cluster) {
 		f.run(t, c, 5)

@@ -75,6 +75,7 @@ func simDelays(t *testing.T, fn func(c *runneltest.Cluster, d *delays, s *runnel
 }
 
 func TestDelayedEventsAreNeverEarlyAndHardlyLate(t *testing.T) {
+	t.Parallel()
 	simDelays(t, func(c *runneltest.Cluster, d *delays, s *runnel.Stream[item]) {
 		const n = 400
 		var sends sync.WaitGroup
@@ -161,6 +162,7 @@ func TestSendAtAPastTime(t *testing.T) {
 // 10 000 events of one time, of many sends, come in the order in which they were
 // sent, none early and none lost.
 func TestTenThousandOfOneTime(t *testing.T) {
+	t.Parallel()
 	simDelays(t, func(c *runneltest.Cluster, d *delays, s *runnel.Stream[item]) {
 		n := tier.Large(10_000)
 		due := time.Now().Add(time.Minute)
@@ -188,6 +190,7 @@ func TestTenThousandOfOneTime(t *testing.T) {
 }
 
 func TestCancelAndReschedule(t *testing.T) {
+	t.Parallel()
 	simDelays(t, func(c *runneltest.Cluster, d *delays, s *runnel.Stream[item]) {
 		ctx := c.Context()
 		sent, err := s.SendAfter(ctx, time.Minute, item{1}, item{2}, item{3}, item{4})
@@ -253,6 +256,7 @@ func TestDelaysThatCannotBe(t *testing.T) {
 // Without a processor nothing is moved, whatever is due; a worker that starts
 // later moves it at once. Restarts of workers lose and double nothing.
 func TestDelayedEventsSurviveWorkers(t *testing.T) {
+	t.Parallel()
 	d := &delays{}
 	runneltest.Sim(t, d.build, func(c *runneltest.Cluster) {
 		app, s := d.declare(c.Options("sender"))

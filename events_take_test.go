@@ -223,6 +223,7 @@ func TestTakeYieldsWhatFillsTheBuffer(t *testing.T) {
 // A batch that nearly fills the buffer must not wait for room that only it could
 // make: single events, one after the other, fill it to the last.
 func TestTakeFillsUpOneByOne(t *testing.T) {
+	t.Parallel()
 	for _, n := range []int{10, 256, 300} {
 		t.Run(fmt.Sprint(n), func(t *testing.T) {
 			taking(t, n, time.Hour, nil, func(c *runneltest.Cluster, b *batches, send func(...int)) {

@@ -17,6 +17,7 @@ import (
 // A processor that begins at the end has begun: what is sent after a flush is processed,
 // also in a partition that its next owner never owned before.
 func TestAFlushLosesNothingThatIsSentAfterItFromStartEnd(t *testing.T) {
+	t.Parallel()
 	const partitions, flushes, each = 16, 4, 50
 	var n notes
 	fn := runnel.Each(func(_ context.Context, _ *runnel.Event, i item) error { n.add(fmt.Sprint(i.N)); return nil })

@@ -109,6 +109,7 @@ func (f *flow) paused(before map[int]string) (moved int, movedFor, stayedFor tim
 // An owner is killed at the default expiry: its partitions process again within
 // expiry and a second, and the others do not notice.
 func TestAKilledOwnerIsReplacedWithinExpiryAndASecond(t *testing.T) {
+	t.Parallel()
 	const pace = 50 * time.Millisecond
 	flowing(t, 16, nil, func(f *flow) {
 		a := ready(f.c, "a")
@@ -127,6 +128,7 @@ func TestAKilledOwnerIsReplacedWithinExpiryAndASecond(t *testing.T) {
 // An owner is asked to stop: others go on with its partitions within 200 ms, and
 // nothing is processed twice.
 func TestAStoppedOwnerIsReplacedAtOnce(t *testing.T) {
+	t.Parallel()
 	const pace = 10 * time.Millisecond
 	flowing(t, 16, nil, func(f *flow) {
 		a := ready(f.c, "a")
@@ -148,6 +150,8 @@ func TestAStoppedOwnerIsReplacedAtOnce(t *testing.T) {
 
 // The N+1st worker moves at most a fair share, and the others do not pause.
 func TestAJoinMovesAShareAndStopsNoOther(t *testing.T) {
+	t.Parallel()
+	tier.Sequential(t)
 	const pace = 10 * time.Millisecond
 	flowing(t, 16, nil, func(f *flow) {
 		for workers, share := range []int{0, 8, 6, 4} { // ceil(16/(N+1))
@@ -172,6 +176,7 @@ func TestAJoinMovesAShareAndStopsNoOther(t *testing.T) {
 }
 
 func TestManyExecutorsSettleWithinFiveSeconds(t *testing.T) {
+	t.Parallel()
 	tier.Slow(t)
 	const executors = 16
 	partitions := executors * tier.Large(16) // make unraced has them all
@@ -210,6 +215,8 @@ func TestManyExecutorsSettleWithinFiveSeconds(t *testing.T) {
 // What an operator does by hand, or Redis forgets, stops a partition for less
 // than five seconds.
 func TestWorkersResumeWithinFiveSeconds(t *testing.T) {
+	t.Parallel()
+	tier.Sequential(t)
 	const pace = 50 * time.Millisecond
 	for name, hurt := range map[string]func(f *flow, workers []*runneltest.Worker){
 		"FLUSHALL":     func(f *flow, _ []*runneltest.Worker) { f.c.Redis().FlushAll(f.c.Context()) },

@@ -320,6 +320,7 @@ func TestTheErrorOfAHaltingProcessorSaysWhere(t *testing.T) {
 }
 
 func TestQuarantineStopsOnePartitionAndKeepsIt(t *testing.T) {
+	t.Parallel()
 	var n notes
 	fn := runnel.Each(func(ctx context.Context, e *runnel.Event, i item) error {
 		n.add(fmt.Sprint(runneltest.WorkerOf(ctx).Name(), " ", e.Partition, " ", i.N))

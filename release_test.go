@@ -72,6 +72,7 @@ func TestOnReleaseWhatEndsWithinGraceIsAckedAndNotRepeated(t *testing.T) {
 // A function that does not return keeps its partition, and the lock is refreshed
 // for as long as it runs.
 func TestOnReleaseAFunctionThatStaysKeepsItsLock(t *testing.T) {
+	t.Parallel()
 	var n notes
 	opts := &runnel.ProcessorOptions{Grace: time.Second, Lease: 2 * time.Second}
 	cluster(t, 2, busy(&n, time.Minute, false), opts, func(c *runneltest.Cluster, send func(...int)) {
@@ -224,6 +225,7 @@ func (slowly) Decode(data []byte, record any) error {
 
 // What waits for its turn to be decoded does not hold its partition: only the record being decoded does.
 func TestOnReleaseRecordsWaitNoMoreForTheirTurn(t *testing.T) {
+	t.Parallel()
 	var n notes
 	stream := &runnel.StreamOptions{Partitions: 4, Codec: slowly{}}
 	simulate(t, nil, stream, busy(&n, time.Second, true), &runnel.ProcessorOptions{Grace: 3 * time.Second}, func(c *simulated) {

@@ -20,6 +20,7 @@ import (
 // Keys are bytes of any kind and length: a key that is no UTF-8, or that is long,
 // keeps its order over a change of owners, and waits for no other one.
 func TestAKeyOfAnyBytesKeepsItsOrder(t *testing.T) {
+	t.Parallel()
 	long := strings.Repeat("k", 1<<20)
 	for _, tt := range []struct{ name, key, other string }{
 		{"utf-8", "key", "yek"},

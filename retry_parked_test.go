@@ -47,6 +47,7 @@ func withoutAcks(o *runnel.Options, on *atomic.Bool) {
 // An event that was moved out of its partition does not come again with one before
 // it whose ack did not arrive: it is a dead letter once, and its attempts go on.
 func TestWhatWasMovedAsideStaysThereWhereAcksGotLost(t *testing.T) {
+	t.Parallel()
 	for name, tt := range map[string]struct {
 		batch int
 		fails func(e *runnel.Event) error

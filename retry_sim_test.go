@@ -118,6 +118,7 @@ func TestAttemptsComeAtTheConfiguredGaps(t *testing.T) {
 // A parked event goes on where it stood, with its attempts, when its worker is
 // killed and when the partition moves.
 func TestParkedEventsSurviveKillsAndMoves(t *testing.T) {
+	t.Parallel()
 	var n notes
 	fn := runnel.Each(func(ctx context.Context, e *runnel.Event, i item) error {
 		n.add(attempt(ctx, e, i))
@@ -297,6 +298,7 @@ func TestARetryConcernsOneProcessor(t *testing.T) {
 }
 
 func TestAFullParkBlocksThePartition(t *testing.T) {
+	t.Parallel()
 	var n notes
 	fn := runnel.Each(func(ctx context.Context, e *runnel.Event, i item) error {
 		n.add(fmt.Sprint(i.N, "#", e.Attempt))
@@ -326,6 +328,7 @@ func TestAFullParkBlocksThePartition(t *testing.T) {
 // An operator lets parked events run at once, or drops them, while the worker
 // runs; the next of the lane follows.
 func TestOperatorsChangeWhatIsParked(t *testing.T) {
+	t.Parallel()
 	var n notes
 	fn := runnel.Each(func(ctx context.Context, e *runnel.Event, i item) error {
 		n.add(attempt(ctx, e, i))

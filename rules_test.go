@@ -81,6 +81,7 @@ func (c *ruled) was(want string) {
 }
 
 func TestWhatIsPausedGoesOnAfterwards(t *testing.T) {
+	t.Parallel()
 	for _, scope := range []admin.Scope{admin.AppScope(), admin.StreamScope("items"), admin.ProcessorScope("items", "p"), admin.PartitionScope("items", "p", 0)} {
 		t.Run(scope.String(), func(t *testing.T) {
 			inRules(t, 1, nil, func(c *ruled) {
@@ -101,6 +102,7 @@ func TestWhatIsPausedGoesOnAfterwards(t *testing.T) {
 // Ten thousand events of a hundred keys, sent during a pause, are processed once
 // each, in the order of their keys.
 func TestTenThousandEventsOfAPause(t *testing.T) {
+	t.Parallel()
 	const keys = 100
 	events := tier.Large(10_000)
 	last := map[string]int{}
@@ -165,6 +167,7 @@ func TestBlockWins(t *testing.T) {
 }
 
 func TestARuleForATimeEndsByItself(t *testing.T) {
+	t.Parallel()
 	inRules(t, 1, nil, func(c *ruled) {
 		ready(c.Cluster, "a")
 		began := time.Now()

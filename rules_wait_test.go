@@ -15,6 +15,7 @@ import (
 // Wait returns when the function has returned, and not before; then nothing
 // begins, though a worker joins and another one leaves.
 func TestWaitReturnsWhenNothingRuns(t *testing.T) {
+	t.Parallel()
 	inRules(t, 4, func(context.Context, *runnel.Event, item) error { time.Sleep(6 * time.Second); return nil }, func(c *ruled) {
 		a := ready(c.Cluster, "a")
 		c.send(1, 40)

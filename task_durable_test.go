@@ -103,6 +103,7 @@ func prefixed(p, words string) string {
 
 // A worker that is restarted before the first due time does not put it off.
 func TestTheFirstDueTimeOfADurableTaskStays(t *testing.T) {
+	t.Parallel()
 	var n notes
 	tasked(t, func(app *runnel.App, worker string) {
 		app.Every("hourly", time.Hour, func(context.Context) error { n.add(worker); return nil }, durably(runnel.CatchUpNone))
@@ -157,6 +158,7 @@ func TestADurableTaskNeverOverlapsItself(t *testing.T) {
 // each time counts, none is left out but those whose worker died between its claim
 // and its run.
 func TestADurableTaskNeverRunsTwiceForADueTime(t *testing.T) {
+	t.Parallel()
 	const kills = 12
 	for _, catchUp := range []runnel.CatchUp{runnel.CatchUpOnce, runnel.CatchUpNone, runnel.CatchUpAll} {
 		var n notes

@@ -125,6 +125,7 @@ func TestCronWhereClocksChange(t *testing.T) {
 }
 
 func TestATaskThatPanicsOrFailsStopsNothing(t *testing.T) {
+	t.Parallel()
 	var n notes
 	fn := runnel.Each(func(_ context.Context, _ *runnel.Event, i item) error { n.add(fmt.Sprint("event ", i.N)); return nil })
 	var log redistest.Log

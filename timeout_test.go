@@ -146,6 +146,7 @@ func deafTo(release <-chan struct{}) { <-release }
 // A function that ignores the end of its Timeout is reported, with its stack, after
 // another Timeout and then each minute; its partition waits, the others go on.
 func TestAFunctionThatIgnoresItsTimeoutIsReported(t *testing.T) {
+	t.Parallel()
 	var log redistest.Log
 	var n notes
 	var release chan struct{} // of the bubble
