@@ -1,13 +1,11 @@
 package schedule
 
 import (
+	"cmp"
 	"context"
 	"fmt"
-	"slices"
 	"strconv"
 	"strings"
-
-	"github.com/runnel-go/runnel/internal/store"
 )
 
 // A Fact is that a source has ended at a logical time, with the tasks that this concerned then.
@@ -56,26 +54,17 @@ func Tokens(facts []Fact, partition func(source string) int) map[int][]Token {
 	return tokens
 }
 
-// Applied is what became of tokens.
-type Applied struct {
-	Accepted, Duplicate, Void, Unknown int64
-}
+// Applied is what became of tokens: how many were accepted, duplicate, void and unknown.
+type Applied map[string]int64
 
 // Apply applies tokens by partition. Repeated, at any later time, it changes nothing. After an error some may have been applied.
 func (s *Scheduler) Apply(ctx context.Context, tokens map[int][]Token) (a Applied, err error) {
-	var calls []*store.ScriptCall
-	for n, all := range tokens {
-		for some := range slices.Chunk(all, PerCall) {
-			calls = append(calls, s.call(applyScript, n, some))
+	a = Applied{}
+	inTrip(ctx, s, applyScript, tokens, func(_ int, _ []Token, some Applied, failed error) {
+		for what, n := range some {
+			a[what] += n
 		}
-	}
-	s.client.Run(ctx, calls...)
-	for _, c := range calls {
-		var one Applied
-		if failed := read(c, &one); failed != nil {
-			err = failed
-		}
-		a = Applied{a.Accepted + one.Accepted, a.Duplicate + one.Duplicate, a.Void + one.Void, a.Unknown + one.Unknown}
-	}
+		err = cmp.Or(failed, err)
+	})
 	return a, err
 }

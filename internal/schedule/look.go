@@ -3,7 +3,6 @@ package schedule
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"strconv"
 	"strings"
@@ -45,15 +44,6 @@ func (e Edge) Came() bool { return e[0] >= e[1] }
 // Edges are those of a cell by source.
 type Edges map[string]Edge
 
-// UnmarshalJSON reads edges as scripts write them: none as an empty list.
-func (e *Edges) UnmarshalJSON(text []byte) error {
-	if string(text) == "[]" {
-		*e = nil
-		return nil
-	}
-	return json.Unmarshal(text, (*map[string]Edge)(e))
-}
-
 // An AttemptOfCell is one of its earlier attempts.
 type AttemptOfCell struct {
 	Attempt int64  `json:"a"`
@@ -82,21 +72,22 @@ func (v View) Look(ctx context.Context, n int, tasks []string, before int64, mos
 
 // A Prune forgets cells of a partition; see prune.lua.
 type Prune struct {
-	Fence    string
-	Looked   time.Time // when the horizon was looked at
-	Keep     int       // logical times of each task
-	KeepMin  time.Duration
-	KeepOpen time.Duration // of handlers, and of cells that count
-	Horizon  []string      // the last fact of each partition then, all of which have been acked since
-	Tasks    []string
+	Fence    string        `json:"fence"`
+	Looked   time.Time     `json:"-"`    // when the horizon was looked at
+	Keep     int           `json:"keep"` // logical times of each task
+	KeepMin  time.Duration `json:"keepMin"`
+	KeepOpen time.Duration `json:"keepOpen"` // of handlers, and of cells that count
+	Horizon  []string      `json:"horizon"`  // the last fact of each partition then, all of which have been acked since
+	Tasks    []string      `json:"tasks"`
 }
 
 // Prune returns how many cells are gone, and whether there are more.
 func (s *Scheduler) Prune(ctx context.Context, n int, p *Prune) (gone int64, more bool, err error) {
-	err = s.do(ctx, pruneScript, n, obj{
-		"fence": p.Fence, "looked": p.Looked.UnixMilli(), "keep": p.Keep, "keepMin": p.KeepMin.Milliseconds(), "keepOpen": p.KeepOpen.Milliseconds(),
-		"horizon": p.Horizon, "tasks": p.Tasks,
-	}, &gone)
+	ask := struct {
+		*Prune
+		Looked int64 `json:"looked"`
+	}{p, p.Looked.UnixMilli()}
+	err = s.do(ctx, pruneScript, n, ask, &gone)
 	return gone, gone >= PerCall, err
 }
 
@@ -116,11 +107,8 @@ func (v View) Trigger(ctx context.Context, n int, id string) (t TriggerState, er
 		return t, err
 	}
 	position, there := fields.Val()[0].(string)
-	if !there {
-		return t, nil
-	}
-	t.There = true
-	t.Position, _ = strconv.ParseInt(position, 10, 64)
+	t.There = there
+	t.Position, _ = strconv.ParseInt(position, 10, 64) // none is 0
 	omitted, _ := fields.Val()[1].(string)
 	t.Omitted, _ = strconv.ParseInt(omitted, 10, 64)
 	if score.Err() == nil {
@@ -131,42 +119,29 @@ func (v View) Trigger(ctx context.Context, n int, id string) (t TriggerState, er
 
 // Loads returns how many runs all partitions have, by state: queued, retry, running and held.
 func (v View) Loads(ctx context.Context, partitions int) (map[string]int64, error) {
-	pipe, counts := v.s.client.Retrying.Pipeline(), map[string][]*redis.IntCmd{}
-	for state, kind := range map[string]string{"queued": "sready", "retry": "slater", "running": "srun", "held": "swait"} {
-		for n := range partitions {
-			counts[state] = append(counts[state], pipe.ZCard(ctx, v.s.key(kind, n)))
+	loads, states := map[string]int64{}, []string{"queued", "retry", "running", "held"}
+	cmds, err := v.s.pipelined(ctx, partitions, func(pipe redis.Pipeliner, n int) {
+		for _, kind := range []string{"sready", "slater", "srun", "swait"} {
+			pipe.ZCard(ctx, v.s.key(kind, n))
 		}
+	})
+	for i, c := range cmds {
+		loads[states[i%len(states)]] += c.(*redis.IntCmd).Val()
 	}
-	if _, err := pipe.Exec(ctx); err != nil {
-		return nil, err
-	}
-	loads := map[string]int64{}
-	for state, all := range counts {
-		for _, c := range all {
-			loads[state] += c.Val()
-		}
-	}
-	return loads, nil
+	return loads, err
 }
 
 // Running returns how many runs of a job run, in all partitions.
 func (v View) Running(ctx context.Context, partitions int, job string) (n int, err error) {
-	pipe := v.s.client.Retrying.Pipeline()
-	lists := make([]*redis.StringSliceCmd, partitions)
-	for n := range partitions {
-		lists[n] = pipe.ZRange(ctx, v.s.key("srun", n), 0, -1)
-	}
-	if _, err := pipe.Exec(ctx); err != nil {
-		return 0, err
-	}
-	for _, l := range lists {
-		for _, cell := range l.Val() {
+	cmds, err := v.s.pipelined(ctx, partitions, func(pipe redis.Pipeliner, n int) { pipe.ZRange(ctx, v.s.key("srun", n), 0, -1) })
+	for _, c := range cmds {
+		for _, cell := range c.(*redis.StringSliceCmd).Val() {
 			if strings.HasPrefix(cell, job+"/") {
 				n++
 			}
 		}
 	}
-	return n, nil
+	return n, err
 }
 
 // Cells returns how many cells a partition has.

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"sync"
 
+	"github.com/redis/go-redis/v9"
+
 	"github.com/runnel-go/runnel/internal/keys"
 	"github.com/runnel-go/runnel/internal/store"
 )
@@ -102,6 +104,36 @@ func (s *Scheduler) keysOf(n int) []string {
 	}
 	s.keys.Store(n, all)
 	return all
+}
+
+// inTrip calls a script with items of partitions, at most PerCall in each call, and hands on the answers.
+func inTrip[T, A any](ctx context.Context, s *Scheduler, script *store.Script, by map[int][]T, done func(n int, some []T, answer A, err error)) {
+	type part struct {
+		n    int
+		some []T
+	}
+	var parts []part
+	var calls []*store.ScriptCall
+	for n, all := range by {
+		for some := range slices.Chunk(all, PerCall) {
+			parts, calls = append(parts, part{n, some}), append(calls, s.call(script, n, some))
+		}
+	}
+	s.client.Run(ctx, calls...)
+	for i, p := range parts {
+		var answer A
+		err := read(calls[i], &answer)
+		done(p.n, p.some, answer, err)
+	}
+}
+
+// pipelined asks each partition in one round trip.
+func (s *Scheduler) pipelined(ctx context.Context, partitions int, ask func(pipe redis.Pipeliner, n int)) ([]redis.Cmder, error) {
+	pipe := s.client.Retrying.Pipeline()
+	for n := range partitions {
+		ask(pipe, n)
+	}
+	return pipe.Exec(ctx)
 }
 
 // InParts calls do with the items of each partition, at most PerCall at a time, until it returns an error.

@@ -139,10 +139,9 @@ func (m *sim) apply(p int, behind string, most int64, mayCrash bool) {
 		}
 		a, err := m.s.Apply(m.Context(), map[int][]Token{q: tokens[q]})
 		m.must(err)
-		m.count("tokens accepted", a.Accepted)
-		m.count("tokens duplicate", a.Duplicate)
-		m.count("tokens void", a.Void)
-		m.count("tokens unknown", a.Unknown)
+		for what, n := range a {
+			m.count("tokens "+what, n)
+		}
 	}
 	if last := entries[len(entries)-1].ID; behind == m.acked[p] {
 		m.acked[p] = last

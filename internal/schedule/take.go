@@ -2,13 +2,10 @@ package schedule
 
 import (
 	"context"
-	"slices"
 	"strconv"
 	"time"
 
 	"github.com/redis/go-redis/v9"
-
-	"github.com/runnel-go/runnel/internal/store"
 )
 
 // MaxCrashes is how many workers a run may lose before it has crashed for good.
@@ -34,35 +31,33 @@ type Run struct {
 // A Take takes runs of a partition for a runner. Repeated, it takes others: those of a lost reply count as the runner's until
 // Beat does not name them.
 type Take struct {
-	Partition    int
-	Fence        string // of the ownership: its lock value
-	Most         int    // at most, 0: only tell
-	MostBackfill int    // of the lowest priority
-	Runner       string
-	Life         time.Duration // of the runner, from now
-	Sleep        bool          // wakes are wanted if there is nothing to do
-	Unknown      bool          // recover runs whose runner nothing is known of, too: at the begin of an ownership
+	Partition    int           `json:"-"`
+	Fence        string        `json:"fence"`  // of the ownership: its lock value
+	Most         int           `json:"most"`   // at most, 0: only tell
+	MostBackfill int           `json:"lowest"` // of the lowest priority
+	Runner       string        `json:"runner"`
+	Life         time.Duration `json:"life"`    // of the runner, from now
+	Sleep        bool          `json:"sleep"`   // wakes are wanted if there is nothing to do
+	Unknown      bool          `json:"unknown"` // recover runs whose runner nothing is known of, too: at the begin of an ownership
+	Taken        `json:"-"`
+}
 
-	Next      time.Duration // until something waits no more: a run, a trigger, the life of a runner; negative: nothing does
-	First     int           // priority of the first run that is left, negative: none
-	Recovered int64         // runs that lost their runner and wait again
-	Crashed   int64         // runs that lost too many
-	Runs      []Run
+// Taken is the answer.
+type Taken struct {
+	Next      time.Duration `json:"next,string"` // until something waits no more: a run, a trigger, the life of a runner; negative: nothing does
+	First     int           `json:"first"`       // priority of the first run that is left, negative: none
+	Recovered int64         `json:"recovered"`   // runs that lost their runner and wait again
+	Crashed   int64         `json:"crashed"`     // runs that lost too many
+	Runs      []Run         `json:"runs"`
 }
 
 // Take takes runs.
 func (s *Scheduler) Take(ctx context.Context, t *Take) error {
-	var r struct {
-		Next, Recovered, Crashed int64
-		First                    int
-		Runs                     []Run
-	}
-	err := s.do(ctx, takeScript, t.Partition, obj{
-		"fence": t.Fence, "most": t.Most, "lowest": t.MostBackfill, "runner": t.Runner, "life": t.Life.Milliseconds(), "crashes": s.crashes,
-		"sleep": t.Sleep, "unknown": t.Unknown,
-	}, &r)
-	t.Next, t.First, t.Recovered, t.Crashed, t.Runs = time.Duration(r.Next)*time.Millisecond, r.First, r.Recovered, r.Crashed, r.Runs
-	return err
+	ask := struct {
+		*Take
+		Crashes int `json:"crashes"`
+	}{t, s.crashes}
+	return s.do(ctx, takeScript, t.Partition, ask, &t.Taken)
 }
 
 // Beat says that a runner lives for a time from now, with the runs that it has in a partition. It returns the places of those that
@@ -72,7 +67,7 @@ func (s *Scheduler) Beat(ctx context.Context, n int, runner string, life time.Du
 		Void   []int
 		Others []Run
 	}
-	err = s.do(ctx, beatScript, n, obj{"runner": runner, "life": life.Milliseconds(), "runs": runs}, &r)
+	err = s.do(ctx, beatScript, n, obj{"runner": runner, "life": life, "runs": runs}, &r)
 	return r.Void, r.Others, err
 }
 
@@ -96,35 +91,22 @@ type End struct {
 	Accepted bool `json:"-"` // the attempt ran until now
 }
 
-// Finish ends attempts of a partition, at most PerCall. It may be repeated: what has ended is not accepted.
+// Finish ends attempts of a partition. It may be repeated: what has ended is not accepted.
 func (s *Scheduler) Finish(ctx context.Context, n int, ends []*End) error {
 	return s.Finishes(ctx, map[int][]*End{n: ends})[n]
 }
 
 // Finishes ends attempts of several partitions. It returns the errors by partition.
 func (s *Scheduler) Finishes(ctx context.Context, by map[int][]*End) map[int]error {
-	type part struct {
-		n    int
-		ends []*End
-	}
-	var parts []part
-	var calls []*store.ScriptCall
-	for n, ends := range by {
-		for some := range slices.Chunk(ends, PerCall) {
-			parts, calls = append(parts, part{n, some}), append(calls, s.call(finishScript, n, some))
-		}
-	}
-	s.client.Run(ctx, calls...)
 	errs := map[int]error{}
-	for i, p := range parts {
-		var accepted []bool
-		if err := read(calls[i], &accepted); err != nil {
-			errs[p.n] = err
+	inTrip(ctx, s, finishScript, by, func(n int, ends []*End, accepted []bool, err error) {
+		for i := range accepted {
+			ends[i].Accepted = accepted[i]
 		}
-		for k := range accepted {
-			p.ends[k].Accepted = accepted[k]
+		if err != nil {
+			errs[n] = err
 		}
-	}
+	})
 	return errs
 }
 
@@ -133,17 +115,13 @@ var lowestPlaces = strconv.Itoa(Backfill) + "e15"
 
 // Waiting returns how many runs of the lowest priority wait in all partitions, and how many of a job are held.
 func (s *Scheduler) Waiting(ctx context.Context, partitions int, job string) (int64, error) {
-	pipe := s.client.Retrying.Pipeline()
-	counts := make([]*redis.IntCmd, 0, 2*partitions)
-	for n := range partitions {
-		counts = append(counts, pipe.ZCount(ctx, s.key("sready", n), lowestPlaces, "+inf"), pipe.ZLexCount(ctx, s.key("swait", n), "["+job+"/", "("+job+"0")) // "0" follows "/"
-	}
-	if _, err := pipe.Exec(ctx); err != nil {
-		return 0, err
-	}
+	cmds, err := s.pipelined(ctx, partitions, func(pipe redis.Pipeliner, n int) {
+		pipe.ZCount(ctx, s.key("sready", n), lowestPlaces, "+inf")
+		pipe.ZLexCount(ctx, s.key("swait", n), "["+job+"/", "("+job+"0") // "0" follows "/"
+	})
 	var all int64
-	for _, n := range counts {
-		all += n.Val()
+	for _, n := range cmds {
+		all += n.(*redis.IntCmd).Val()
 	}
-	return all, nil
+	return all, err
 }

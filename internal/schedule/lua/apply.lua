@@ -8,29 +8,29 @@ local n = { accepted = 0, duplicate = 0, void = 0, unknown = 0 }
 local horizons = {}
 if call('HEXISTS', DEFS, 'rev') == 0 then return redis.error_reply('FORGOTTEN the partition waits until its owner has told it its jobs') end
 
--- Whether the cell may have been forgotten: see prune.lua.
+-- Whether a cell that is not there may have been forgotten: see prune.lua.
 local function forgotten(x)
 	if horizons[x.partition] == nil then horizons[x.partition] = call('HGET', DEFS, 'horizon:' .. x.partition) or '' end
 	if horizons[x.partition] ~= '' and not before(horizons[x.partition], x.id) then return true end
 	return x.operation ~= '' and x.t < tonumber(call('HGET', DEFS, 'low:' .. x.task) or '-1')
 end
 
+-- Why a token changes nothing at its edge, nil if it does.
+local function refused(x, e, new)
+	if new and forgotten(x) then return 'duplicate' end
+	if not e then return 'unknown' end
+	if x.generation < e[2] then return 'void' end
+	if x.generation <= e[1] then return 'duplicate' end
+end
+
 for _, x in ipairs(ask) do
 	local task, t, kind = x.task, x.t, x.fails and 'f' or 'e'
 	local def = def_of(task)
-	local gone = def and call('HEXISTS', CELLS, cell_of(task, t)) == 0 and forgotten(x)
-	local g, cell
-	if def and not gone then g, cell = load_cell(task, t, def) end
-	local e = g and g[kind][x.source]
-	if gone then
-		n.duplicate = n.duplicate + 1
-	elseif not e then
-		n.unknown = n.unknown + 1
-	elseif x.generation < e[2] then
-		n.void = n.void + 1
-	elseif x.generation <= e[1] then
-		n.duplicate = n.duplicate + 1
-	else
+	local g, cell, new = load_cell(task, t, def)
+	local e = def and g[kind][x.source]
+	local what = refused(x, e, new) or 'accepted'
+	n[what] = n[what] + 1
+	if what == 'accepted' then
 		e[1] = x.generation
 		g.i, g.p = x.priority, x.priority < 0 and def.p or x.priority
 		-- A failure is an event of its own: what it starts is no part of a re-run.
@@ -41,7 +41,6 @@ for _, x in ipairs(ask) do
 			g.c = (g.c or 0) + 1
 			if g.c >= g.n then g.c, g.d = g.c - g.n, g.d + 1 end
 		end
-		n.accepted = n.accepted + 1
 		evaluate(task, t, g, def, cell)
 		save(cell, g)
 	end

@@ -26,9 +26,17 @@ local ask, answer = cjson.decode(ARGV[1]), cjson.encode
 local function each(l) return ipairs(l ~= cjson.null and l or {}) end
 local function list(l) return #l > 0 and l or nil end
 local function soon(ms) return math.min(math.max(ms, 0), 1e12) end
+local function ms(ns) return math.floor(ns / 1e6) end
+
+-- Who asks as the owner has to be the owner.
+local fenced = ask.fence and fence(OWN, ask.fence)
+if fenced then return fenced end
 
 local function cell_of(task, t) return task .. '@' .. time_text(t) end
-local function task_of(cell) return cell:match('^(.*)@(%d+)$') end
+local function task_of(cell)
+	local task, t = cell:match('^(.*)@(%d+)$')
+	return task, tonumber(t)
+end
 
 -- Writes what changes nothing, for a script that may have found everything done: replicas have to confirm that.
 local function repeated() call('HSET', DEFS, 'repeated', '1') end
@@ -44,21 +52,27 @@ end
 
 local function field_of_grid(task, t) return task .. '@' .. string.format('%016.0f', t) end
 
--- A cell, made of the definition if it is not there, nil without one.
+-- A cell, made of the definition if it is not there, nil without one; where it is in the hash; whether it is made.
 local made = {}
 local function load_cell(task, t, def)
 	local cell = cell_of(task, t)
 	local raw = call('HGET', CELLS, cell)
-	if raw then return cjson.decode(raw), cell end
+	if raw then
+		local g = cjson.decode(raw)
+		g.e, g.f = g.e or {}, g.f or {}
+		return g, cell
+	end
 	if not def then return nil, cell end
 	local g = { s = 'waiting', g = 0, a = 0, k = 0, m = 0, d = 0, p = def.p, i = -1, n = def.n, e = {}, f = {} }
 	for _, name in ipairs(def.e or {}) do g.e[name] = { 0, 1, 0 } end
 	for _, name in ipairs(def.f or {}) do g.f[name] = { 0, 1, 0 } end
 	made[cell] = field_of_grid(task, t)
-	return g, cell
+	return g, cell, true
 end
 
+-- Stores a cell; nothing is done with g behind that. Edges that are none are left out: servers write an empty table in two ways.
 local function save(cell, g)
+	g.e, g.f = next(g.e) and g.e, next(g.f) and g.f
 	if made[cell] then call('ZADD', GRID, 0, made[cell]) end
 	call('HSET', CELLS, cell, cjson.encode(g))
 end
@@ -73,50 +87,52 @@ end
 -- The priority in a place of the ready queue.
 local function class_of(score) return math.floor(time_number(score) / 1e15) end
 
-local function make_ready(cell, score)
-	local first = call('ZRANGE', READY, 0, 0, 'WITHSCORES')[2]
-	if not first or class_of(score) < class_of(first) then wake(LOG, OWN, '0') end
-	call('ZADD', READY, score, cell)
+local function first_score(queue) return call('ZRANGE', queue, 0, 0, 'WITHSCORES')[2] end
+
+-- Queues a run that has been let in, at its place.
+local function make_ready(cell, g)
+	local first = first_score(READY)
+	if not first or class_of(g.q) < class_of(first) then wake(LOG, OWN, '0') end
+	g.s = 'queued'
+	call('ZADD', READY, g.q, cell)
 end
 
 local function held_of(task, q, t) return task .. '|' .. string.format('%016.0f', tonumber(q)) .. '|' .. time_text(t) end
 
-local function full(task, def) return (def.lim or 0) > 0 and tonumber(call('HGET', PLACES, task) or '0') >= def.lim end
-
--- Counts a run that is let in, from here to its end; whether its task has a limit or not, since that may change.
-local function enter(task) call('HINCRBY', PLACES, task, 1) end
+-- Whether runs of a task are let in.
+local function open(task, def)
+	return not def.paused and ((def.lim or 0) == 0 or tonumber(call('HGET', PLACES, task) or '0') < def.lim)
+end
 
 -- Counts a run no more. Call admit_next behind save: it may be this very cell that follows.
 local function leave(task)
 	if call('HINCRBY', PLACES, task, -1) < 1 then call('HDEL', PLACES, task) end
 end
 
--- Queues a run, or has it wait for the end of a pause or of another run of its task.
+-- Lets a run in, or has it wait for the end of a pause or of another run of its task. What is let in counts from here to its end, whether
+-- its task has a limit or not, since that may change.
 local function admit(task, t, g, def, cell)
-	g.q = time_text(g.p * 1e15 + call('INCRBY', SEQ, 1))
-	if full(task, def) or def.paused then
+	g.q = g.q or time_text(g.p * 1e15 + call('INCRBY', SEQ, 1))
+	if open(task, def) then
+		call('HINCRBY', PLACES, task, 1)
+		make_ready(cell, g)
+	else
 		g.s = 'held'
 		call('ZADD', HELD, 0, held_of(task, g.q, t))
-		return
 	end
-	g.s = 'queued'
-	enter(task)
-	make_ready(cell, g.q)
 end
 
--- Queues the runs of a task that are held, as many as there are places, at most so many.
+-- Lets in the runs of a task that are held, as many as there are places, at most so many.
 local function admit_next(task, def, most)
-	if not def or def.paused then return 0 end
 	local n = 0
-	while n < most and not full(task, def) do
+	while def and n < most and open(task, def) do
 		local first = call('ZRANGE', HELD, '[' .. task .. '|', '(' .. task .. '}', 'BYLEX', 'LIMIT', 0, 1)[1]
 		if not first then return n end
 		call('ZREM', HELD, first)
-		local g, cell = load_cell(task, tonumber(first:match('|(%d+)$')))
+		local t = tonumber(first:match('|(%d+)$'))
+		local g, cell = load_cell(task, t)
 		if g and g.s == 'held' then
-			g.s = 'queued'
-			enter(task)
-			make_ready(cell, g.q)
+			admit(task, t, g, def, cell)
 			save(cell, g)
 			n = n + 1
 		end
@@ -138,7 +154,7 @@ local function evaluate(task, t, g, def, cell)
 		local fires = false
 		if g.d > 0 then
 			g.d, fires = g.d - 1, true
-		elseif g.n == 0 and next(g.e) then
+		elseif g.n == 0 then
 			local all, new = true, false
 			for _, e in pairs(g.e) do
 				all = all and e[1] >= e[2]
@@ -148,7 +164,7 @@ local function evaluate(task, t, g, def, cell)
 			for _, e in pairs(fires and g.e or {}) do e[3] = e[1] end
 		end
 		if not fires then return end
-		g.g, g.a, g.k, g.m, g.x, g.r, g.b, g.u, g.A = g.g + 1, 0, 0, 0, nil, nil, nil, nil, nil
+		g.g, g.a, g.k, g.m, g.q, g.x, g.r, g.b, g.u, g.A = g.g + 1, 0, 0, 0, nil, nil, nil, nil, nil, nil
 		if def.j then
 			g.s, g.u = 'success', time_now()
 			emit_end(task, t, g)
@@ -156,6 +172,15 @@ local function evaluate(task, t, g, def, cell)
 			admit(task, t, g, def, cell)
 		end
 	end
+end
+
+-- Ends a run that has left its queue, in the state that it has now: what follows fires, and what is held gets its place.
+local function conclude(task, t, g, def, cell)
+	leave(task)
+	emit_end(task, t, g)
+	evaluate(task, t, g, def, cell)
+	save(cell, g)
+	admit_next(task, def, 1)
 end
 
 -- Takes a cell out of the queue that it is in.

@@ -7,7 +7,7 @@
 even_if_full(OWN)
 local out, now = {}, time_now()
 for i, x in ipairs(ask) do
-	local task, t, result, wait = x.task, tonumber(x.t), x.result, math.floor(x.wait / 1e6)
+	local task, t, result, wait = x.task, tonumber(x.t), x.result, ms(x.wait)
 	local def = def_of(task)
 	local g, cell = load_cell(task, t)
 	out[i] = g ~= nil and g.s == 'running' and g.g == x.generation and g.a == x.attempt
@@ -22,17 +22,12 @@ for i, x in ipairs(ask) do
 				call('ZADD', LATER, time_in(wait), cell)
 				wake(LOG, OWN, time_text(now + wait))
 			else
-				g.s = 'queued'
-				make_ready(cell, g.q)
+				make_ready(cell, g)
 			end
 			save(cell, g)
 		else
 			g.s = result
-			leave(task)
-			emit_end(task, t, g)
-			evaluate(task, t, g, def, cell)
-			save(cell, g)
-			admit_next(task, def, 1)
+			conclude(task, t, g, def, cell)
 		end
 	end
 end

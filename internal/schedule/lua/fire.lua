@@ -6,8 +6,6 @@
 --         what catches up from now on; source, class (priority), times
 -- Returns of each whether nothing had happened
 -- Errors  FENCED
-local fenced = fence(OWN, ask.fence)
-if fenced then return fenced end
 local out = {}
 for i, f in ipairs(ask.fires) do
 	local id, other = f.id, f.catchUp

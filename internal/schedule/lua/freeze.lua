@@ -8,23 +8,19 @@ local op, to, out = ask.operation, ask.to, {}
 for i, x in ipairs(ask.places) do
 	local task, t = x.task, tonumber(x.t)
 	local def = def_of(task)
-	local g, cell = load_cell(task, t, to == 'cleared' and def or nil)
-	local last = g and math.max(g.z or 0, g.y or 0)
-	if not g or last > op then
-		out[i] = 0
-	else
-		if last < op and to ~= 'cleared' and not busy[g.s] then -- nothing is under way
-			g.y = op
-			save(cell, g)
-		elseif last < op then
+	local g, cell = load_cell(task, t, to == 'cleared' and def)
+	local last = g and g.y or 0
+	if g and last < op then
+		g.y = op
+		if to == 'cleared' or busy[g.s] then -- else nothing is under way
 			take_out(task, t, g, cell)
-			g.d, g.c, g.y, g.s, g.ng, g.r = 0, 0, op, to, g.g + 1, nil
+			g.d, g.c, g.s, g.ng, g.r = 0, 0, to, g.g + 1, nil
 			if to == 'cleared' then g.z = op else g.u = time_now() end
-			save(cell, g)
-			admit_next(task, def, 1)
 		end
-		out[i] = g.ng or 0
+		save(cell, g)
+		admit_next(task, def, 1)
 	end
+	out[i] = g and last <= op and g.ng or 0
 end
 repeated()
 return answer(out)

@@ -2,22 +2,20 @@
 -- there when the caller looked has been acked since, and who applies one of those once more is told so by the horizon,
 -- which is the last fact of each partition at that look.
 --
--- Asks    fence of the owner; looked: when the caller looked, in ms; keep: how many times stay; keepMin: in ms, they stay so long after
+-- Asks    fence of the owner; looked: when the caller looked, in ms; keep: how many times stay; keepMin: in ns, they stay so long after
 --         their end; keepOpen: cells that may be told more (handlers, and those that count) stay so long; horizon of each partition; tasks
 -- Returns how many cells are gone, at most 128: there may be more then
 -- Errors  FENCED
-local fenced = fence(OWN, ask.fence)
-if fenced then return fenced end
 local gone, now = 0, time_now()
 local over = { success = true, failed = true, timeout = true, crashed = true, skipped = true, cancelled = true }
 for p, last in each(ask.horizon) do call('HSET', DEFS, 'horizon:' .. (p - 1), last) end
 
 -- Whether a cell is over for good.
 local function stays(g)
-	if not over[g.s] or g.z or g.d > 0 or not g.u or g.u >= ask.looked or g.u > now - ask.keepMin then return true end
+	if not over[g.s] or g.z or g.d > 0 or not g.u or g.u >= ask.looked or g.u > now - ms(ask.keepMin) then return true end
 	local open = next(g.f) ~= nil
 	for _, e in pairs(g.n > 0 and g.e or {}) do open = open or e[1] < e[2] end
-	return open and g.u > now - ask.keepOpen
+	return open and g.u > now - ms(ask.keepOpen)
 end
 
 for _, task in each(ask.tasks) do

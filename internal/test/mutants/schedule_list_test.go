@@ -21,17 +21,17 @@ const (
 // scheduleMutants are programs without one rule of schedulers, by the package whose tests notice.
 var scheduleMutants = map[string][]mutant{
 	"internal/schedule": {
-		{"tokens are told apart by generation", applyLua, "elseif x.generation <= e[1] then", "elseif false then", plainNets},
-		{"tokens of void runs do not count", applyLua, "elseif x.generation < e[2] then", "elseif false then", "TestVoidTokensDoNotCount/redis"},
-		{"old facts make no forgotten cell anew", applyLua, "local gone = def and", "local gone = false and", forgettingNets},
+		{"tokens are told apart by generation", applyLua, "if x.generation <= e[1] then", "if false then", plainNets},
+		{"tokens of void runs do not count", applyLua, "if x.generation < e[2] then", "if false then", "TestVoidTokensDoNotCount/redis"},
+		{"old facts make no forgotten cell anew", applyLua, "if new and forgotten(x) then", "if false then", forgettingNets},
 		{"a late attempt ends nothing", finishLua, " and g.a == x.attempt", "", lateEnds},
 		{"a late generation ends nothing", finishLua, " and g.g == x.generation", "", lateEnds},
 		{"failed attempts are counted", finishLua, "if failed then g.m = g.m + 1 end", "", lateEnds},
-		{"a run without its runner is queued again", takeRuns, "g.s, again = 'queued', again + 1", "g.s, again = 'success', again + 1", plainNets},
-		{"runs of runners that live are left alone", takeRuns, "elseif gone[g.r] or unknown", "elseif next(gone) or unknown", "TestBeats/redis"},
+		{"a run without its runner is queued again", takeRuns, "again = again + 1\n\t\t\tmake_ready(cell, g)", "again, g.s = again + 1, 'success'", plainNets},
+		{"runs of runners that live are left alone", takeRuns, "elseif gone[g.r] or ask.unknown", "elseif next(gone) or ask.unknown", "TestBeats/redis"},
 		{"paused jobs start nothing", takeRuns, "elseif g and g.s == 'queued' and def.paused then", "elseif false then", "TestPausedRunsAreHeld/redis"},
 		{"a frozen run does not run", freezeLua, "take_out(task, t, g, cell)\n\t\t\tg.d", "if g.s ~= 'running' then take_out(task, t, g, cell) end\n\t\t\tg.d", lateEnds},
-		{"an operation freezes once", freezeLua, "\t\telseif last < op then", "\t\telseif last < op or not g.z then", restNets},
+		{"an operation freezes once", freezeLua, "if g and last < op then", "if g and (last < op or last == op and not g.z) then", restNets},
 		{"frozen cells only take notes", cellsLua, "while def and not busy[g.s] and not g.z do", "while def and not busy[g.s] do", "TestFrozenCellsTakeNotes/redis"},
 		{"a cell has one run at a time", cellsLua, "while def and not busy[g.s] and", "while def and", plainNets},
 		{"an end gives its place back", cellsLua, "if call('HINCRBY', PLACES, task, -1) < 1", "if call('HINCRBY', PLACES, task, 0) < 1", lateEnds},
