@@ -82,7 +82,7 @@ func (s *Scheduler) Define(ctx context.Context, n int, operation int64, old, d *
 		}
 		ask["lost"] = some(&lost)
 		for more := 2; more == 2; {
-			if err := s.do(ctx, defineScript, n, ask, &more); err != nil {
+			if err := s.do(ctx, "define", n, ask, &more); err != nil {
 				return err
 			}
 			if more == 0 {

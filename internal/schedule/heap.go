@@ -20,7 +20,7 @@ func (s *Scheduler) Due(ctx context.Context, n, most int) (due []Due, now time.T
 		Now, Next int64
 		Due       []Due
 	}
-	err = s.do(ctx, dueScript, n, obj{"most": most}, &r)
+	err = s.do(ctx, "due", n, obj{"most": most}, &r)
 	return r.Due, time.UnixMilli(r.Now), time.Duration(r.Next) * time.Millisecond, err
 }
 
@@ -42,7 +42,7 @@ type Fire struct {
 // Fire fires what is due in a partition: together at most PerCall times.
 func (s *Scheduler) Fire(ctx context.Context, n int, fence string, fires ...*Fire) error {
 	var done []bool
-	err := s.do(ctx, fireScript, n, obj{"fence": fence, "fires": fires}, &done)
+	err := s.do(ctx, "fire", n, obj{"fence": fence, "fires": fires}, &done)
 	for i := range done {
 		fires[i].Done = done[i]
 	}

@@ -27,7 +27,7 @@ func (s *Scheduler) logKey(n int, p Place) string {
 
 // Log appends lines to the log of a task at a time, at most PerCall.
 func (s *Scheduler) Log(ctx context.Context, n int, p Place, lines []Line) error {
-	c := s.call(logScript, n, obj{"most": logLines, "kept": logKept}, s.logKey(n, p))
+	c := s.call("log", n, obj{"most": logLines, "kept": logKept}, s.logKey(n, p))
 	for _, l := range lines { // as they are: what a command writes may be no text
 		c.Args = append(c.Args, l.Attempt, l.From, l.At.UnixMilli(), l.Text)
 	}

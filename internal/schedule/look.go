@@ -66,7 +66,7 @@ type CellAt struct {
 
 // Look returns cells of tasks of a partition before a time, in ms, of each task at most so many, the newest first.
 func (v View) Look(ctx context.Context, n int, tasks []string, before int64, most int) (found map[string][]CellAt, err error) {
-	err = v.s.do(ctx, lookScript, n, obj{"most": most, "before": before, "tasks": tasks}, &found)
+	err = v.s.do(ctx, "look", n, obj{"most": most, "before": before, "tasks": tasks}, &found)
 	return found, err
 }
 
@@ -87,7 +87,7 @@ func (s *Scheduler) Prune(ctx context.Context, n int, p *Prune) (gone int64, mor
 		*Prune
 		Looked int64 `json:"looked"`
 	}{p, p.Looked.UnixMilli()}
-	err = s.do(ctx, pruneScript, n, ask, &gone)
+	err = s.do(ctx, "prune", n, ask, &gone)
 	return gone, gone >= PerCall, err
 }
 

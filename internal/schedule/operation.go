@@ -15,7 +15,6 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/runnel-go/runnel/internal/jobs"
-	"github.com/runnel-go/runnel/internal/store"
 )
 
 // Kinds of operations.
@@ -83,11 +82,11 @@ func (l Ledger) Submit(ctx context.Context, op *Op) (number int64, err error) {
 	if err != nil {
 		return 0, err
 	}
-	err = l.do(ctx, submitScript, obj{"id": op.ID, "op": string(text), "behind": op.Number}, &number)
+	err = l.do(ctx, "submit", obj{"id": op.ID, "op": string(text), "behind": op.Number}, &number)
 	return number, err
 }
 
-func (l Ledger) do(ctx context.Context, script *store.Script, ask, answer any) error {
+func (l Ledger) do(ctx context.Context, script string, ask, answer any) error {
 	return l.s.do(ctx, script, partition0, ask, answer, l.s.key("sops", partition0), l.s.key("sjobs", partition0))
 }
 
@@ -188,7 +187,7 @@ func (l Ledger) Settle(ctx context.Context, fence string, op *Op) error {
 	if err != nil {
 		return err
 	}
-	return l.do(ctx, settleScript, obj{"fence": fence, "number": op.Number, "op": string(text), "keep": opsKept, "again": op.Refused && op.FromCode}, nil)
+	return l.do(ctx, "settle", obj{"fence": fence, "number": op.Number, "op": string(text), "keep": opsKept, "again": op.Refused && op.FromCode}, nil)
 }
 
 // A Job is what is stored of one.
@@ -250,7 +249,7 @@ func (l Ledger) StoreJob(ctx context.Context, fence, name string, operation int6
 		text = fmt.Sprintf("%d %s", operation, data)
 	}
 	done := false
-	err := l.do(ctx, jobScript, obj{"fence": fence, "name": name, "operation": operation, "stored": text}, &done)
+	err := l.do(ctx, "job", obj{"fence": fence, "name": name, "operation": operation, "stored": text}, &done)
 	if err == nil && !done {
 		err = ErrLater
 	}

@@ -17,7 +17,7 @@ const (
 // Freeze is the first half of an operation on cells of a partition, at most PerCall: it makes void what they have. It returns of each the
 // generation that its next firing has, 0 where a later operation was there before or the task is not. It may be repeated.
 func (s *Scheduler) Freeze(ctx context.Context, n int, operation int64, to string, places []Place) (generations []int64, err error) {
-	err = s.do(ctx, freezeScript, n, obj{"operation": operation, "to": to, "places": places}, &generations)
+	err = s.do(ctx, "freeze", n, obj{"operation": operation, "to": to, "places": places}, &generations)
 	return generations, err
 }
 
@@ -31,5 +31,5 @@ type Thaw struct {
 
 // Thaw is the second half, with the priority of the runs. It may be repeated.
 func (s *Scheduler) Thaw(ctx context.Context, n int, operation, priority int64, thaws []Thaw) error {
-	return s.do(ctx, thawScript, n, obj{"operation": operation, "priority": priority, "cells": thaws}, nil)
+	return s.do(ctx, "thaw", n, obj{"operation": operation, "priority": priority, "cells": thaws}, nil)
 }

@@ -166,7 +166,7 @@ func sourcesOf(text string) string {
 // adapt has the cells of a task wait no more for sources that are gone.
 func (s *Scheduler) adapt(ctx context.Context, n int, task string) error {
 	for at, more := "", true; more; more = at != "" {
-		if err := s.do(ctx, adaptScript, n, obj{"task": task, "from": at}, &at); err != nil {
+		if err := s.do(ctx, "adapt", n, obj{"task": task, "from": at}, &at); err != nil {
 			return err
 		}
 	}

@@ -26,43 +26,12 @@ const (
 //go:embed lua/*.lua
 var sources embed.FS
 
-var (
-	applyScript  = script("apply")
-	takeScript   = script("take")
-	beatScript   = script("beat")
-	finishScript = script("finish")
-	fireScript   = script("fire")
-	dueScript    = script("due")
-	freezeScript = script("freeze")
-	thawScript   = script("thaw")
-	defineScript = script("define")
-	adaptScript  = script("adapt")
-	pruneScript  = script("prune")
-	lookScript   = script("look")
-	submitScript = script("submit")
-	settleScript = script("settle")
-	jobScript    = script("job")
-	logScript    = script("log")
-)
+// scripts are by name what lua has, each behind cells.lua.
+var scripts = store.ReadScripts(sources, "cells", store.Prelude, store.Fence, store.Times, store.Wake)
 
 // lasting are the scripts whose effects another partition relies on, or who asked for an operation: where the app has replicas confirm
 // writes, a failover must not forget these. Repeated they write something even if nothing changes, since that is what is confirmed.
-var lasting = map[*store.Script]bool{
-	applyScript: true, freezeScript: true, thawScript: true, defineScript: true, adaptScript: true, submitScript: true, jobScript: true,
-}
-
-// script returns a script behind what all share.
-func script(name string) *store.Script {
-	text := ""
-	for _, file := range []string{"cells", name} {
-		source, err := sources.ReadFile("lua/" + file + ".lua")
-		if err != nil {
-			panic(err) // a name above is wrong
-		}
-		text += string(source)
-	}
-	return store.NewScript(text, store.Prelude, store.Fence, store.Times, store.Wake)
-}
+var lasting = map[string]bool{"apply": true, "freeze": true, "thaw": true, "define": true, "adapt": true, "submit": true, "job": true}
 
 // PerCall is how many items a call has at most: more would hold the server for long.
 const PerCall = 128
@@ -107,7 +76,7 @@ func (s *Scheduler) keysOf(n int) []string {
 }
 
 // inTrip calls a script with items of partitions, at most PerCall in each call, and hands on the answers.
-func inTrip[T, A any](ctx context.Context, s *Scheduler, script *store.Script, by map[int][]T, done func(n int, some []T, answer A, err error)) {
+func inTrip[T, A any](ctx context.Context, s *Scheduler, script string, by map[int][]T, done func(n int, some []T, answer A, err error)) {
 	type part struct {
 		n    int
 		some []T
@@ -157,17 +126,17 @@ func InParts[T any](items []T, partition func(T) int, do func(n int, some []T) e
 type obj = map[string]any
 
 // call returns a call of a script, with keys behind those of the partition.
-func (s *Scheduler) call(script *store.Script, n int, ask any, more ...string) *store.ScriptCall {
+func (s *Scheduler) call(script string, n int, ask any, more ...string) *store.ScriptCall {
 	text, err := json.Marshal(ask)
 	if err != nil {
 		panic(err) // nothing asked for has a field that cannot be
 	}
 	own := s.keysOf(n)
-	return &store.ScriptCall{Script: script, Keys: append(own[:len(own):len(own)], more...), Args: []any{text}, Confirm: lasting[script]}
+	return &store.ScriptCall{Script: scripts[script], Keys: append(own[:len(own):len(own)], more...), Args: []any{text}, Confirm: lasting[script]}
 }
 
 // do makes one call, and reads its answer.
-func (s *Scheduler) do(ctx context.Context, script *store.Script, n int, ask, answer any, more ...string) error {
+func (s *Scheduler) do(ctx context.Context, script string, n int, ask, answer any, more ...string) error {
 	c := s.call(script, n, ask, more...)
 	s.client.Run(ctx, c)
 	return read(c, answer)

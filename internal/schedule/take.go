@@ -57,7 +57,7 @@ func (s *Scheduler) Take(ctx context.Context, t *Take) error {
 		*Take
 		Crashes int `json:"crashes"`
 	}{t, s.crashes}
-	return s.do(ctx, takeScript, t.Partition, ask, &t.Taken)
+	return s.do(ctx, "take", t.Partition, ask, &t.Taken)
 }
 
 // Beat says that a runner lives for a time from now, with the runs that it has in a partition. It returns the places of those that
@@ -67,7 +67,7 @@ func (s *Scheduler) Beat(ctx context.Context, n int, runner string, life time.Du
 		Void   []int
 		Others []Run
 	}
-	err = s.do(ctx, beatScript, n, obj{"runner": runner, "life": life, "runs": runs}, &r)
+	err = s.do(ctx, "beat", n, obj{"runner": runner, "life": life, "runs": runs}, &r)
 	return r.Void, r.Others, err
 }
 
@@ -99,7 +99,7 @@ func (s *Scheduler) Finish(ctx context.Context, n int, ends []*End) error {
 // Finishes ends attempts of several partitions. It returns the errors by partition.
 func (s *Scheduler) Finishes(ctx context.Context, by map[int][]*End) map[int]error {
 	errs := map[int]error{}
-	inTrip(ctx, s, finishScript, by, func(n int, ends []*End, accepted []bool, err error) {
+	inTrip(ctx, s, "finish", by, func(n int, ends []*End, accepted []bool, err error) {
 		for i := range accepted {
 			ends[i].Accepted = accepted[i]
 		}

@@ -18,29 +18,18 @@ import (
 var sources embed.FS
 
 var (
-	saveScript   = script("save", store.Wake)
-	visitScript  = script("visit", store.Wake)
-	deleteScript = script("delete")
-	pageScript   = script("page", store.Wake)
-	lookScript   = script("look")
-	takeScript   = script("take", store.Fence)
-	commitScript = script("commit", store.Fence)
-	mendScript   = script("mend", store.Wake)
-	forgetScript = script("forget")
-)
+	scripts = store.ReadScripts(sources, "visits", store.Fence, store.Wake, store.Times)
 
-// script returns a script behind the libraries.
-func script(name string, libs ...store.Lib) *store.Script {
-	text := ""
-	for _, file := range []string{"visits", name} {
-		source, err := sources.ReadFile("lua/" + file + ".lua")
-		if err != nil {
-			panic(err) // a name above is wrong
-		}
-		text += string(source)
-	}
-	return store.NewScript(text, append(libs, store.Times)...)
-}
+	saveScript   = scripts["save"]
+	visitScript  = scripts["visit"]
+	deleteScript = scripts["delete"]
+	pageScript   = scripts["page"]
+	lookScript   = scripts["look"]
+	takeScript   = scripts["take"]
+	commitScript = scripts["commit"]
+	mendScript   = scripts["mend"]
+	forgetScript = scripts["forget"]
+)
 
 const (
 	// Processor is the processor that every set has.

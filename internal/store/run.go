@@ -2,7 +2,10 @@ package store
 
 import (
 	"context"
+	"embed"
 	"errors"
+	"io/fs"
+	"path"
 	"strings"
 
 	"github.com/redis/go-redis/v9"
@@ -34,6 +37,24 @@ func NewScript(text string, libs ...Lib) *Script {
 	}
 	s := redis.NewScript(all.String() + text)
 	return &Script{s}
+}
+
+// ReadScripts returns scripts of an extension by name: the files of a directory lua, each behind the
+// libraries and behind the file of them that the others share.
+func ReadScripts(files embed.FS, shared string, libs ...Lib) map[string]*Script {
+	read := func(path string) string {
+		text, err := files.ReadFile(path)
+		if err != nil {
+			panic(err) // the name of what is shared is wrong
+		}
+		return string(text)
+	}
+	paths, _ := fs.Glob(files, "lua/*.lua") // it is no bad pattern
+	scripts := map[string]*Script{}
+	for _, p := range paths {
+		scripts[strings.TrimSuffix(path.Base(p), ".lua")] = NewScript(read("lua/"+shared+".lua")+read(p), libs...)
+	}
+	return scripts
 }
 
 // A ScriptCall is a call of a script, and what Run makes of it.
