@@ -171,8 +171,11 @@ func (b *bareScheduler) loop(ctx context.Context, n int, m *meter) error {
 		for i := range ends {
 			ends[i] = &ischedule.End{Run: &take.Runs[i], Result: ischedule.Success}
 		}
-		if err := b.calls.Finish(ctx, n, ends); err != nil {
-			return err
+		b.calls.Finish(ctx, map[int][]*ischedule.End{n: ends})
+		for _, e := range ends {
+			if e.Err != nil {
+				return e.Err
+			}
 		}
 		m.add(int64(len(ends)))
 	}

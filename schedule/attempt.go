@@ -136,8 +136,8 @@ func (c *crew) send(ctx context.Context, all []*ending) {
 	for _, e := range all {
 		by[e.partition] = append(by[e.partition], &e.End)
 	}
-	errs := c.s.calls.Finishes(ctx, by)
+	c.s.calls.Finish(ctx, by)
 	for _, e := range all {
-		e.err = errs[e.partition]
+		e.err = e.Err
 	}
 }

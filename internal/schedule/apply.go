@@ -60,7 +60,7 @@ type Applied map[string]int64
 // Apply applies tokens by partition. Repeated, at any later time, it changes nothing. After an error some may have been applied.
 func (s *Scheduler) Apply(ctx context.Context, tokens map[int][]Token) (a Applied, err error) {
 	a = Applied{}
-	inTrip(ctx, s, "apply", tokens, func(_ int, _ []Token, some Applied, failed error) {
+	inTrip(ctx, s, "apply", tokens, func(_ []Token, some Applied, failed error) {
 		for what, n := range some {
 			a[what] += n
 		}

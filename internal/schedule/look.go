@@ -16,7 +16,6 @@ import (
 type Cell struct {
 	State      string          `json:"s"`
 	Generation int64           `json:"g"`
-	Attempt    int64           `json:"a"`
 	Crashes    int64           `json:"k"`
 	Failed     int64           `json:"m"`
 	Owed       int64           `json:"d"`
@@ -29,10 +28,9 @@ type Cell struct {
 	Rerun      string          `json:"o"`
 	Priority   int64           `json:"p"`
 	Runner     string          `json:"r"`
-	Begun      int64           `json:"b"`
-	Ended      int64           `json:"u"`
-	Error      string          `json:"x"`
 	Attempts   []AttemptOfCell `json:"A"`
+
+	AttemptOfCell // the last one
 }
 
 // An Edge is what came of a source: the largest generation, the smallest that counts, the one that the last firing used.
@@ -44,7 +42,7 @@ func (e Edge) Came() bool { return e[0] >= e[1] }
 // Edges are those of a cell by source.
 type Edges map[string]Edge
 
-// An AttemptOfCell is one of its earlier attempts.
+// An AttemptOfCell is one of its attempts.
 type AttemptOfCell struct {
 	Attempt int64  `json:"a"`
 	Begun   int64  `json:"b"`

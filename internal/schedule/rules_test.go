@@ -77,7 +77,7 @@ func TestTheLastLogicalTimes(t *testing.T) {
 			t.Errorf("others %+v", others)
 		}
 		e := &End{Run: &runs[0], Result: Success}
-		m.must(m.s.Finish(t.Context(), p, []*End{e}))
+		m.end(p, e)
 		m.want("accepted", e.Accepted, true)
 		found, err := m.s.View().Look(t.Context(), p, []string{k.name}, last+1, 1)
 		m.must(err)
@@ -115,7 +115,7 @@ func TestLateEndsOfRunsAreRefused(t *testing.T) {
 		end := func(r Run, result string, want bool) {
 			t.Helper()
 			e := &End{Run: &r, Result: result}
-			m.must(m.s.Finish(t.Context(), p, []*End{e}))
+			m.end(p, e)
 			m.want("accepted", e.Accepted, want)
 		}
 		m.token(k, 1, 1)
@@ -147,7 +147,7 @@ func TestARunThatLosesItsWorkersHasCrashed(t *testing.T) {
 			m.must(m.rdb.ZRem(t.Context(), m.s.key("srunner", p), "r1").Err())
 			m.recover()
 			e := &End{Run: &runs[0], Result: Success}
-			m.must(m.s.Finish(t.Context(), p, []*End{e}))
+			m.end(p, e)
 			m.want("the late end of the lost attempt is accepted", e.Accepted, false)
 		}
 		m.want("state", m.state(p, k.name, 1), "crashed")
@@ -184,7 +184,7 @@ func TestForgottenAfterTheLook(t *testing.T) {
 		before, err := m.rdb.Time(t.Context()).Result()
 		m.must(err)
 		runs := m.taken(p, 9, "r1")
-		m.must(m.s.Finish(t.Context(), p, []*End{{Run: &runs[0], Result: Success}}))
+		m.end(p, &End{Run: &runs[0], Result: Success})
 		forget := func(looked time.Time) int64 {
 			gone, _, err := m.s.Prune(t.Context(), p, &Prune{Fence: "o", Looked: looked, KeepOpen: time.Hour, Horizon: []string{"9-9", "0-0", "0-0", "0-0"}, Tasks: []string{k.name}})
 			m.must(err)
@@ -216,10 +216,10 @@ func TestOwnersAreWoken(t *testing.T) {
 		m.want("wakes of one that is awake", wakes(), 1)
 		runs := m.taken(p, 9, "r1")
 		m.taken(p, 9, "r1")
-		m.must(m.s.Finish(t.Context(), p, []*End{{Run: &runs[0], Result: Failed, Wait: time.Minute}}))
+		m.end(p, &End{Run: &runs[0], Result: Failed, Wait: time.Minute})
 		m.want("wakes of an attempt that waits", wakes(), 2)
 		m.taken(p, 0, "r1")
-		m.must(m.s.Finish(t.Context(), p, []*End{{Run: &runs[1], Result: Failed, Wait: time.Hour}}))
+		m.end(p, &End{Run: &runs[1], Result: Failed, Wait: time.Hour})
 		m.want("wakes of one that waits for longer", wakes(), 2)
 	})
 }

@@ -76,23 +76,19 @@ func (s *Scheduler) keysOf(n int) []string {
 }
 
 // inTrip calls a script with items of partitions, at most PerCall in each call, and hands on the answers.
-func inTrip[T, A any](ctx context.Context, s *Scheduler, script string, by map[int][]T, done func(n int, some []T, answer A, err error)) {
-	type part struct {
-		n    int
-		some []T
-	}
-	var parts []part
+func inTrip[T, A any](ctx context.Context, s *Scheduler, script string, by map[int][]T, done func(some []T, answer A, err error)) {
+	var parts [][]T
 	var calls []*store.ScriptCall
 	for n, all := range by {
 		for some := range slices.Chunk(all, PerCall) {
-			parts, calls = append(parts, part{n, some}), append(calls, s.call(script, n, some))
+			parts, calls = append(parts, some), append(calls, s.call(script, n, some))
 		}
 	}
 	s.client.Run(ctx, calls...)
-	for i, p := range parts {
+	for i, c := range calls {
 		var answer A
-		err := read(calls[i], &answer)
-		done(p.n, p.some, answer, err)
+		err := read(c, &answer)
+		done(parts[i], answer, err)
 	}
 }
 

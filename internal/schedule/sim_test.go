@@ -167,6 +167,12 @@ func (m *sim) take(p int) {
 	}
 }
 
+func (m *sim) end(p int, e *End) {
+	m.Helper()
+	m.s.Finish(m.Context(), map[int][]*End{p: {e}})
+	m.must(e.Err)
+}
+
 func (m *sim) finish(u held) {
 	result, wait := m.result(Place{u.Task, u.Time}, u.Failed), time.Duration(m.r.IntN(2))*time.Millisecond
 	if m.r.IntN(15) == 0 {
@@ -174,7 +180,7 @@ func (m *sim) finish(u held) {
 	}
 	for range 1 + m.r.IntN(2) {
 		e := &End{Run: &u.Run, Result: result, Error: "no", Wait: wait}
-		m.must(m.s.Finish(m.Context(), partOf(u.Task), []*End{e}))
+		m.end(partOf(u.Task), e)
 		if !e.Accepted {
 			m.count("ends refused", 1)
 			continue
@@ -233,7 +239,7 @@ func (m *sim) beat(runner string) {
 		}
 		for _, run := range others {
 			m.count("runs let go", 1)
-			m.must(m.s.Finish(m.Context(), p, []*End{{Run: &run, Result: Interrupted}}))
+			m.end(p, &End{Run: &run, Result: Interrupted})
 		}
 	}
 }

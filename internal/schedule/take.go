@@ -88,26 +88,17 @@ type End struct {
 	Error  string        `json:"error,omitempty"`
 	Wait   time.Duration `json:"wait"`
 
-	Accepted bool `json:"-"` // the attempt ran until now
+	Accepted bool  `json:"-"` // the attempt ran until now
+	Err      error `json:"-"` // of the call: it may have ended, or not
 }
 
-// Finish ends attempts of a partition. It may be repeated: what has ended is not accepted.
-func (s *Scheduler) Finish(ctx context.Context, n int, ends []*End) error {
-	return s.Finishes(ctx, map[int][]*End{n: ends})[n]
-}
-
-// Finishes ends attempts of several partitions. It returns the errors by partition.
-func (s *Scheduler) Finishes(ctx context.Context, by map[int][]*End) map[int]error {
-	errs := map[int]error{}
-	inTrip(ctx, s, "finish", by, func(n int, ends []*End, accepted []bool, err error) {
-		for i := range accepted {
-			ends[i].Accepted = accepted[i]
-		}
-		if err != nil {
-			errs[n] = err
+// Finish ends attempts by partition, and tells each what became of it. It may be repeated: what has ended is not accepted.
+func (s *Scheduler) Finish(ctx context.Context, by map[int][]*End) {
+	inTrip(ctx, s, "finish", by, func(ends []*End, accepted []bool, err error) {
+		for i, e := range ends {
+			e.Accepted, e.Err = err == nil && accepted[i], err
 		}
 	})
-	return errs
 }
 
 // lowestPlaces is where runs of the lowest priority begin in the ready queue; see admit in cells.lua.

@@ -21,16 +21,15 @@ end
 for _, task in each(ask.tasks) do
 	local low = '[' .. task .. '@'
 	local high = '(' .. task .. 'A'
-	local more = call('ZLEXCOUNT', GRID, low, high) - ask.keep
-	while more > 0 and gone < 128 do
-		local first = call('ZRANGE', GRID, low, high, 'BYLEX', 'LIMIT', 0, 1)[1]
+	local most = math.min(call('ZLEXCOUNT', GRID, low, high) - ask.keep, 128 - gone)
+	for _, first in ipairs(most > 0 and call('ZRANGE', GRID, low, high, 'BYLEX', 'LIMIT', 0, most) or {}) do
 		local t = tonumber(first:match('@(%d+)$'))
 		local g, cell = load_cell(task, t)
 		if g and stays(g) then break end
 		call('ZREM', GRID, first)
 		call('HDEL', CELLS, cell)
 		call('HSET', DEFS, 'low:' .. task, time_text(t + 1))
-		gone, more = gone + 1, more - 1
+		gone = gone + 1
 	end
 end
 return answer(gone)
