@@ -79,7 +79,7 @@ func (o *owner) forgetSeen(every time.Duration) (time.Duration, error) {
 		return 0, err
 	}
 	p := &ischedule.Prune{
-		Fence: o.fence, Looked: m.looked, Keep: o.keep(), KeepMin: cmp.Or(o.s.opts.KeepMin, defaultKeepMin), KeepOpen: forgetOpenBehind, Horizon: m.horizon,
+		Fence: o.fence, Looked: m.looked.UnixMilli(), Keep: o.keep(), KeepMin: cmp.Or(o.s.opts.KeepMin, defaultKeepMin), KeepOpen: forgetOpenBehind, Horizon: m.horizon,
 	}
 	for p.Tasks = range slices.Chunk(tasks, ischedule.PerCall) {
 		for more := true; more && !o.over(nil); {

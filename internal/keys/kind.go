@@ -102,6 +102,15 @@ func KindOf(name string) (Kind, bool) {
 	return Kinds[i], true
 }
 
+// MustKind is KindOf of a name that is written down: it panics if there is no such kind.
+func MustKind(name string) Kind {
+	kind, ok := KindOf(name)
+	if !ok {
+		panic("no kind of keys " + name)
+	}
+	return kind
+}
+
 // Key returns a key of the kind. It ignores what the kind has none of; id is an executor's, or that of
 // what was sent.
 func (kind Kind) Key(k Keys, stream, processor, id string, n int) string {

@@ -54,17 +54,15 @@ func Tokens(facts []Fact, partition func(source string) int) map[int][]Token {
 	return tokens
 }
 
-// Applied is what became of tokens: how many were accepted, duplicate, void and unknown.
-type Applied map[string]int64
-
-// Apply applies tokens by partition. Repeated, at any later time, it changes nothing. After an error some may have been applied.
-func (s *Scheduler) Apply(ctx context.Context, tokens map[int][]Token) (a Applied, err error) {
-	a = Applied{}
-	inTrip(ctx, s, "apply", tokens, func(_ []Token, some Applied, failed error) {
+// Apply applies tokens by partition. It returns how many were accepted, duplicate, void and unknown. Repeated, at any later time, it changes
+// nothing. After an error some may have been applied.
+func (s *Scheduler) Apply(ctx context.Context, tokens map[int][]Token) (all map[string]int64, err error) {
+	all = map[string]int64{}
+	inTrip(ctx, s, "apply", tokens, func(_ []Token, some map[string]int64, failed error) {
 		for what, n := range some {
-			a[what] += n
+			all[what] += n
 		}
 		err = cmp.Or(failed, err)
 	})
-	return a, err
+	return all, err
 }

@@ -37,7 +37,7 @@ func (m *sim) forget() {
 					names = append(names, k.name)
 				}
 			}
-			gone, again, err := m.s.Prune(m.Context(), p, &Prune{Fence: "o", Looked: m.looked.at, Keep: keep, KeepOpen: time.Hour, Horizon: m.looked.seen[:], Tasks: names})
+			gone, again, err := m.s.Prune(m.Context(), p, &Prune{Fence: "o", Looked: m.looked.at.UnixMilli(), Keep: keep, KeepOpen: time.Hour, Horizon: m.looked.seen[:], Tasks: names})
 			m.must(err)
 			m.count("cells forgotten", gone)
 			more = again

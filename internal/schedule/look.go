@@ -12,22 +12,18 @@ import (
 	"github.com/runnel-go/runnel/internal/store"
 )
 
-// A Cell is what is stored of a task at a logical time; cells.lua says what its fields are.
+// A Cell is what is stored of a task at a logical time, but for what only scripts need; cells.lua says what its fields are.
 type Cell struct {
 	State      string          `json:"s"`
 	Generation int64           `json:"g"`
 	Crashes    int64           `json:"k"`
 	Failed     int64           `json:"m"`
 	Owed       int64           `json:"d"`
-	Need       int64           `json:"n"`
 	Counted    int64           `json:"c"`
-	Edges      Edges           `json:"e"`
-	Failures   Edges           `json:"f"`
+	Edges      map[string]Edge `json:"e"` // by source
 	Frozen     int64           `json:"z"`
-	Operation  int64           `json:"y"`
 	Rerun      string          `json:"o"`
 	Priority   int64           `json:"p"`
-	Runner     string          `json:"r"`
 	Attempts   []AttemptOfCell `json:"A"`
 
 	AttemptOfCell // the last one
@@ -38,9 +34,6 @@ type Edge [3]int64
 
 // Came reports whether the edge has the token that it waits for.
 func (e Edge) Came() bool { return e[0] >= e[1] }
-
-// Edges are those of a cell by source.
-type Edges map[string]Edge
 
 // An AttemptOfCell is one of its attempts.
 type AttemptOfCell struct {
@@ -71,8 +64,8 @@ func (v View) Look(ctx context.Context, n int, tasks []string, before int64, mos
 // A Prune forgets cells of a partition; see prune.lua.
 type Prune struct {
 	Fence    string        `json:"fence"`
-	Looked   time.Time     `json:"-"`    // when the horizon was looked at
-	Keep     int           `json:"keep"` // logical times of each task
+	Looked   int64         `json:"looked"` // when the horizon was looked at, in ms
+	Keep     int           `json:"keep"`   // logical times of each task
 	KeepMin  time.Duration `json:"keepMin"`
 	KeepOpen time.Duration `json:"keepOpen"` // of handlers, and of cells that count
 	Horizon  []string      `json:"horizon"`  // the last fact of each partition then, all of which have been acked since
@@ -81,11 +74,7 @@ type Prune struct {
 
 // Prune returns how many cells are gone, and whether there are more.
 func (s *Scheduler) Prune(ctx context.Context, n int, p *Prune) (gone int64, more bool, err error) {
-	ask := struct {
-		*Prune
-		Looked int64 `json:"looked"`
-	}{p, p.Looked.UnixMilli()}
-	err = s.do(ctx, "prune", n, ask, &gone)
+	err = s.do(ctx, "prune", n, p, &gone)
 	return gone, gone >= PerCall, err
 }
 

@@ -5,7 +5,7 @@ import "context"
 // A Place is a task at a logical time, in ms since 1970.
 type Place struct {
 	Task string `json:"task"`
-	Time int64  `json:"t,string"`
+	Time int64  `json:"t,string"` // numbers of answers have 14 digits
 }
 
 // What becomes of frozen cells.

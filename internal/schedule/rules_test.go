@@ -186,7 +186,7 @@ func TestForgottenAfterTheLook(t *testing.T) {
 		runs := m.taken(p, 9, "r1")
 		m.end(p, &End{Run: &runs[0], Result: Success})
 		forget := func(looked time.Time) int64 {
-			gone, _, err := m.s.Prune(t.Context(), p, &Prune{Fence: "o", Looked: looked, KeepOpen: time.Hour, Horizon: []string{"9-9", "0-0", "0-0", "0-0"}, Tasks: []string{k.name}})
+			gone, _, err := m.s.Prune(t.Context(), p, &Prune{Fence: "o", Looked: looked.UnixMilli(), KeepOpen: time.Hour, Horizon: []string{"9-9", "0-0", "0-0", "0-0"}, Tasks: []string{k.name}})
 			m.must(err)
 			return gone
 		}

@@ -55,11 +55,7 @@ func New(c *store.Client, name string) *Scheduler {
 var kinds = []string{"sdef", "scell", "sgrid", "sready", "slater", "srun", "swait", "splace", "sseq", "srunner", "sheap", "srule"}
 
 func (s *Scheduler) key(kind string, n int) string {
-	k, ok := keys.KindOf(kind)
-	if !ok {
-		panic("no kind of keys " + kind)
-	}
-	return k.Key(s.client.Keys(), s.name, "", "", n)
+	return keys.MustKind(kind).Key(s.client.Keys(), s.name, "", "", n)
 }
 
 func (s *Scheduler) keysOf(n int) []string {

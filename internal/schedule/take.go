@@ -17,15 +17,14 @@ const (
 	High, Normal, Low, Backfill = 0, 1, 2, 3
 )
 
-// A Run is an attempt that has begun: a task at a logical time, in ms since 1970.
+// A Run is an attempt that has begun.
 type Run struct {
-	Task       string `json:"task"`
-	Time       int64  `json:"t,string"` // numbers of answers have 14 digits
-	Generation int64  `json:"generation"`
-	Attempt    int64  `json:"attempt"`
-	Failed     int64  `json:"failed"` // earlier attempts of the generation that failed
-	Priority   int64  `json:"priority"`
-	Rev        int64  `json:"rev"` // of its definition
+	Place
+	Generation int64 `json:"generation"`
+	Attempt    int64 `json:"attempt"`
+	Failed     int64 `json:"failed"` // earlier attempts of the generation that failed
+	Priority   int64 `json:"priority"`
+	Rev        int64 `json:"rev"` // of its definition
 }
 
 // A Take takes runs of a partition for a runner. Repeated, it takes others: those of a lost reply count as the runner's until
@@ -101,14 +100,11 @@ func (s *Scheduler) Finish(ctx context.Context, by map[int][]*End) {
 	})
 }
 
-// lowestPlaces is where runs of the lowest priority begin in the ready queue; see admit in cells.lua.
-var lowestPlaces = strconv.Itoa(Backfill) + "e15"
-
 // Waiting returns how many runs of the lowest priority wait in all partitions, and how many of a job are held.
 func (s *Scheduler) Waiting(ctx context.Context, partitions int, job string) (int64, error) {
 	cmds, err := s.pipelined(ctx, partitions, func(pipe redis.Pipeliner, n int) {
-		pipe.ZCount(ctx, s.key("sready", n), lowestPlaces, "+inf")
-		pipe.ZLexCount(ctx, s.key("swait", n), "["+job+"/", "("+job+"0") // "0" follows "/"
+		pipe.ZCount(ctx, s.key("sready", n), strconv.Itoa(Backfill)+"e15", "+inf") // see admit in cells.lua
+		pipe.ZLexCount(ctx, s.key("swait", n), "["+job+"/", "("+job+"0")           // "0" follows "/"
 	})
 	var all int64
 	for _, n := range cmds {

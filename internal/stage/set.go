@@ -64,11 +64,7 @@ func (s *Set) key(kind string, n int, stage string) string {
 	if key, ok := s.keys.Load(of); ok {
 		return key.(string)
 	}
-	k, ok := keys.KindOf(kind)
-	if !ok {
-		panic("no kind of keys " + kind)
-	}
-	key := k.Key(s.client.Keys(), s.name, stage, "", n)
+	key := keys.MustKind(kind).Key(s.client.Keys(), s.name, stage, "", n)
 	s.keys.Store(of, key)
 	return key
 }

@@ -24,7 +24,6 @@ for _, field in ipairs(fields) do
 	if changed then
 		if g.n > left then g.n = 0 end
 		evaluate(task, t, g, def, cell)
-		save(cell, g)
 	end
 end
 return answer(#fields == 128 and fields[128] or '')

@@ -16,8 +16,8 @@ local function forgotten(x)
 end
 
 -- Why a token changes nothing at its edge, nil if it does.
-local function refused(x, e, new)
-	if new and forgotten(x) then return 'duplicate' end
+local function refused(x, g, e)
+	if g and g.new and forgotten(x) then return 'duplicate' end
 	if not e then return 'unknown' end
 	if x.generation < e[2] then return 'void' end
 	if x.generation <= e[1] then return 'duplicate' end
@@ -26,9 +26,9 @@ end
 for _, x in ipairs(ask) do
 	local task, t, kind = x.task, x.t, x.fails and 'f' or 'e'
 	local def = def_of(task)
-	local g, cell, new = load_cell(task, t, def)
+	local g, cell = load_cell(task, t, def)
 	local e = def and g[kind][x.source]
-	local what = refused(x, e, new) or 'accepted'
+	local what = refused(x, g, e) or 'accepted'
 	n[what] = n[what] + 1
 	if what == 'accepted' then
 		e[1] = x.generation
@@ -42,7 +42,6 @@ for _, x in ipairs(ask) do
 			if g.c >= g.n then g.c, g.d = g.c - g.n, g.d + 1 end
 		end
 		evaluate(task, t, g, def, cell)
-		save(cell, g)
 	end
 end
 if n.accepted == 0 then repeated() end

@@ -52,8 +52,8 @@ end
 
 local function field_of_grid(task, t) return task .. '@' .. string.format('%016.0f', t) end
 
--- A cell, made of the definition if it is not there, nil without one; where it is in the hash; whether it is made.
-local made = {}
+-- A cell, and where it is in the hash. If it is not there, it is nil without a definition, or else made of that: until it is stored, its
+-- field new has its place in the grid.
 local function load_cell(task, t, def)
 	local cell = cell_of(task, t)
 	local raw = call('HGET', CELLS, cell)
@@ -63,17 +63,16 @@ local function load_cell(task, t, def)
 		return g, cell
 	end
 	if not def then return nil, cell end
-	local g = { s = 'waiting', g = 0, a = 0, k = 0, m = 0, d = 0, p = def.p, i = -1, n = def.n, e = {}, f = {} }
+	local g = { s = 'waiting', g = 0, a = 0, k = 0, m = 0, d = 0, p = def.p, i = -1, n = def.n, e = {}, f = {}, new = field_of_grid(task, t) }
 	for _, name in ipairs(def.e or {}) do g.e[name] = { 0, 1, 0 } end
 	for _, name in ipairs(def.f or {}) do g.f[name] = { 0, 1, 0 } end
-	made[cell] = field_of_grid(task, t)
-	return g, cell, true
+	return g, cell
 end
 
 -- Stores a cell; nothing is done with g behind that. Edges that are none are left out: servers write an empty table in two ways.
 local function save(cell, g)
-	g.e, g.f = next(g.e) and g.e, next(g.f) and g.f
-	if made[cell] then call('ZADD', GRID, 0, made[cell]) end
+	if g.new then call('ZADD', GRID, 0, g.new) end
+	g.e, g.f, g.new = next(g.e) and g.e, next(g.f) and g.f, nil
 	call('HSET', CELLS, cell, cjson.encode(g))
 end
 
@@ -148,7 +147,7 @@ local function emit_end(task, t, g)
 	if result and g.h ~= g.g then emit(task, t, g.g, result, g.o, g.i) end
 end
 
--- Fires a cell as long as there is reason to; joins, which do nothing, succeed at once.
+-- Fires a cell as long as there is reason to, and stores it; joins, which do nothing, succeed at once.
 local function evaluate(task, t, g, def, cell)
 	while def and not busy[g.s] and not g.z do
 		local fires = false
@@ -163,7 +162,7 @@ local function evaluate(task, t, g, def, cell)
 			fires = all and new
 			for _, e in pairs(fires and g.e or {}) do e[3] = e[1] end
 		end
-		if not fires then return end
+		if not fires then break end
 		g.g, g.a, g.k, g.m, g.q, g.x, g.r, g.b, g.u, g.A = g.g + 1, 0, 0, 0, nil, nil, nil, nil, nil, nil
 		if def.j then
 			g.s, g.u = 'success', time_now()
@@ -172,6 +171,7 @@ local function evaluate(task, t, g, def, cell)
 			admit(task, t, g, def, cell)
 		end
 	end
+	save(cell, g)
 end
 
 -- Ends a run that has left its queue, in the state that it has now: what follows fires, and what is held gets its place.
@@ -179,7 +179,6 @@ local function conclude(task, t, g, def, cell)
 	leave(task)
 	emit_end(task, t, g)
 	evaluate(task, t, g, def, cell)
-	save(cell, g)
 	admit_next(task, def, 1)
 end
 

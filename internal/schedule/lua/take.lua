@@ -8,10 +8,10 @@
 --         the definition
 -- Errors  FENCED
 even_if_full(OWN) -- what is taken takes about what it leaves
-local now, most, lowest = time_now(), ask.most, ask.lowest
+local now, lowest = time_now(), ask.lowest
 local LOWEST, PER_CALL = 3, 128
 if ask.sleep then call('HSET', OWN, 'sleeps', '0') end -- until the end: nothing wakes it meanwhile
-if most > 0 then call('ZADD', RUNNERS, now + ms(ask.life), ask.runner) end
+if ask.most > 0 then call('ZADD', RUNNERS, now + ms(ask.life), ask.runner) end
 
 local again, crashed, gone, lost = 0, 0, {}, ask.unknown
 for _, r in ipairs(call('ZRANGEBYSCORE', RUNNERS, '-inf', now)) do gone[r], lost = true, true end
@@ -48,7 +48,7 @@ for _, cell in ipairs(call('ZRANGEBYSCORE', LATER, '-inf', now, 'LIMIT', 0, PER_
 end
 
 local runs = {}
-local ready = most > 0 and call('ZRANGE', READY, 0, math.min(most, PER_CALL) - 1, 'WITHSCORES') or {}
+local ready = ask.most > 0 and call('ZRANGE', READY, 0, math.min(ask.most, PER_CALL) - 1, 'WITHSCORES') or {}
 for i = 1, #ready, 2 do
 	local cell, last = ready[i], class_of(ready[i + 1]) >= LOWEST
 	if last and lowest <= 0 then break end
@@ -72,7 +72,7 @@ for i = 1, #ready, 2 do
 		call('ZADD', RUNS, now, cell)
 		save(cell, g)
 		runs[#runs + 1] = { task = task, t = time_text(t), generation = g.g, attempt = g.a, failed = g.m, priority = g.p, rev = def.rev }
-		most, lowest = most - 1, last and lowest - 1 or lowest
+		if last then lowest = lowest - 1 end
 	end
 end
 

@@ -23,7 +23,6 @@ for _, x in ipairs(ask.cells) do
 		if x.fires then g.d = g.d + 1 end
 		if x.silent then g.h = g.ng end
 		evaluate(x.task, t, g, def, cell)
-		save(cell, g)
 	end
 end
 repeated()

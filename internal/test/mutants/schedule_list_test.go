@@ -23,7 +23,7 @@ var scheduleMutants = map[string][]mutant{
 	"internal/schedule": {
 		{"tokens are told apart by generation", applyLua, "if x.generation <= e[1] then", "if false then", plainNets},
 		{"tokens of void runs do not count", applyLua, "if x.generation < e[2] then", "if false then", "TestVoidTokensDoNotCount/redis"},
-		{"old facts make no forgotten cell anew", applyLua, "if new and forgotten(x) then", "if false then", forgettingNets},
+		{"old facts make no forgotten cell anew", applyLua, "if g and g.new and forgotten(x) then", "if false then", forgettingNets},
 		{"a late attempt ends nothing", finishLua, " and g.a == x.attempt", "", lateEnds},
 		{"a late generation ends nothing", finishLua, " and g.g == x.generation", "", lateEnds},
 		{"failed attempts are counted", finishLua, "if failed then g.m = g.m + 1 end", "", lateEnds},
