@@ -103,8 +103,9 @@ func (s *Scheduler) Finish(ctx context.Context, by map[int][]*End) {
 // Waiting returns how many runs of the lowest priority wait in all partitions, and how many of a job are held.
 func (s *Scheduler) Waiting(ctx context.Context, partitions int, job string) (int64, error) {
 	cmds, err := s.pipelined(ctx, partitions, func(pipe redis.Pipeliner, n int) {
-		pipe.ZCount(ctx, s.key("sready", n), strconv.Itoa(Backfill)+"e15", "+inf") // see admit in cells.lua
-		pipe.ZLexCount(ctx, s.key("swait", n), "["+job+"/", "("+job+"0")           // "0" follows "/"
+		// See admit in cells.lua; "0" follows "/".
+		pipe.ZCount(ctx, s.key("sready", n), strconv.Itoa(Backfill)+"e15", "+inf")
+		pipe.ZLexCount(ctx, s.key("swait", n), "["+job+"/", "("+job+"0")
 	})
 	var all int64
 	for _, n := range cmds {

@@ -69,7 +69,7 @@ local function load_cell(task, t, def)
 	return g, cell
 end
 
--- Stores a cell; nothing is done with g behind that. Edges that are none are left out: servers write an empty table in two ways.
+-- Stores a cell, whose edges are not looked at behind that: an empty table is left out, since servers write it in two ways.
 local function save(cell, g)
 	if g.new then call('ZADD', GRID, 0, g.new) end
 	g.e, g.f, g.new = next(g.e) and g.e, next(g.f) and g.f, nil
@@ -180,14 +180,4 @@ local function conclude(task, t, g, def, cell)
 	emit_end(task, t, g)
 	evaluate(task, t, g, def, cell)
 	admit_next(task, def, 1)
-end
-
--- Takes a cell out of the queue that it is in.
-local function take_out(task, t, g, cell)
-	local queue = ({ running = RUNS, queued = READY, retry = LATER })[g.s]
-	if g.s == 'held' then call('ZREM', HELD, held_of(task, g.q, t)) end
-	if queue then
-		call('ZREM', queue, cell)
-		leave(task)
-	end
 end

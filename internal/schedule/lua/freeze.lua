@@ -13,7 +13,12 @@ for i, x in ipairs(ask.places) do
 	if g and last < op then
 		g.y = op
 		if to == 'cleared' or busy[g.s] then -- else nothing is under way
-			take_out(task, t, g, cell)
+			local queue = ({ running = RUNS, queued = READY, retry = LATER })[g.s]
+			if queue then
+				call('ZREM', queue, cell)
+				leave(task)
+			end
+			if g.s == 'held' then call('ZREM', HELD, held_of(task, g.q, t)) end
 			g.d, g.c, g.s, g.ng, g.r = 0, 0, to, g.g + 1, nil
 			if to == 'cleared' then g.z = op else g.u = time_now() end
 		end

@@ -30,7 +30,7 @@ var scheduleMutants = map[string][]mutant{
 		{"a run without its runner is queued again", takeRuns, "again = again + 1\n\t\t\tmake_ready(cell, g)", "again, g.s = again + 1, 'success'", plainNets},
 		{"runs of runners that live are left alone", takeRuns, "elseif gone[g.r] or ask.unknown", "elseif next(gone) or ask.unknown", "TestBeats/redis"},
 		{"paused jobs start nothing", takeRuns, "elseif g and g.s == 'queued' and def.paused then", "elseif false then", "TestPausedRunsAreHeld/redis"},
-		{"a frozen run does not run", freezeLua, "take_out(task, t, g, cell)\n\t\t\tg.d", "if g.s ~= 'running' then take_out(task, t, g, cell) end\n\t\t\tg.d", lateEnds},
+		{"a frozen run does not run", freezeLua, "if queue then", "if queue and g.s ~= 'running' then", lateEnds},
 		{"an operation freezes once", freezeLua, "if g and last < op then", "if g and (last < op or last == op and not g.z) then", restNets},
 		{"frozen cells only take notes", cellsLua, "while def and not busy[g.s] and not g.z do", "while def and not busy[g.s] do", "TestFrozenCellsTakeNotes/redis"},
 		{"a cell has one run at a time", cellsLua, "while def and not busy[g.s] and", "while def and", plainNets},
