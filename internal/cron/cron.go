@@ -9,6 +9,7 @@
 package cron
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 	"time"
@@ -53,14 +54,11 @@ func Parse(line string) (s *Schedule, err error) {
 }
 
 func freeHour(line string) bool {
-	words := strings.Fields(line)
-	if strings.Contains(words[0], "=") {
-		words = words[1:]
+	words := strings.Fields(line) // there may be a zone before them
+	if last := words[len(words)-1]; last[0] == '@' {
+		return last == "@hourly"
 	}
-	if len(words) == 1 {
-		return words[0] == "@hourly"
-	}
-	return strings.ContainsAny(words[1][:1], "*?")
+	return strings.ContainsAny(words[len(words)-4][:1], "*?")
 }
 
 // Next returns the first time behind another one, in its zone or that of the line; the zero time if there is none
@@ -69,10 +67,7 @@ func (s *Schedule) Next(after time.Time) time.Time {
 	if s.every != nil {
 		return s.every.Next(after)
 	}
-	zone := after.Location()
-	if s.zone != nil {
-		zone = s.zone
-	}
+	zone := cmp.Or(s.zone, after.Location())
 	if after = after.In(zone); s.free {
 		return s.nextFree(after)
 	}
@@ -96,7 +91,7 @@ func (s *Schedule) nextFree(after time.Time) time.Time {
 			return shown
 		}
 		_, end := from.ZoneBounds()
-		if at := from.Add(shown.Sub(asUTC(from))); end.IsZero() || at.Before(end) {
+		if at := showing(shown, from); end.IsZero() || at.Before(end) {
 			return at
 		}
 		from, behind = end, asUTC(end).Add(-1)
@@ -109,17 +104,15 @@ func asUTC(t time.Time) time.Time {
 	return t.UTC().Add(time.Duration(offset) * time.Second)
 }
 
+// showing returns when clocks would show a time, which is given as one of UTC, if they always ran as they do near another time.
+func showing(shown, near time.Time) time.Time { return near.Add(shown.Sub(asUTC(near))) }
+
 // firstShown returns when clocks first show a time, which is given as one of UTC, or pass over it.
 func firstShown(shown time.Time, zone *time.Location) time.Time {
-	near := time.Date(shown.Year(), shown.Month(), shown.Day(), shown.Hour(), shown.Minute(), shown.Second(), shown.Nanosecond(), zone)
-	if begins, _ := near.ZoneBounds(); !begins.IsZero() {
-		near = begins.Add(-1) // the period before may show it, too
-	}
-	for {
+	for near := shown.Add(-24 * time.Hour).In(zone); ; { // no clock is so far ahead of UTC
 		begins, ends := near.ZoneBounds()
-		_, offset := near.Zone()
-		switch at := shown.Add(-time.Duration(offset) * time.Second).In(zone); {
-		case !begins.IsZero() && at.Before(begins): // which shows later ones from its beginning on
+		switch at := showing(shown, near); {
+		case at.Before(begins): // which shows later ones from its beginning on
 			return begins
 		case ends.IsZero() || at.Before(ends):
 			return at
