@@ -43,7 +43,7 @@ func NewGraph(all map[string]*Job) (g *Graph, faults []Fault) {
 			if from := g.nodes[r.Source]; from != nil {
 				from.targets = append(from.targets, s)
 			} else {
-				reason := fmt.Sprintf("%s is not there: %s", r.Source, g.there(r.Source))
+				reason := fmt.Sprintf("%s is not there: %s", r.Source, g.instead(r.Source, all[r.Job] != nil))
 				faults = append(faults, Fault{Place: s.String(), Reason: reason})
 			}
 		}
@@ -56,18 +56,14 @@ func (g *Graph) add(s Source, n *node) {
 	g.order = append(g.order, s)
 }
 
-// there says what is there instead of a source.
-func (g *Graph) there(s Source) string {
+// instead says what is there instead of a source, whose job may be there.
+func (g *Graph) instead(s Source, job bool) string {
 	var names []string
-	known := false
-	for _, other := range g.order {
-		known = known || other.Job == s.Job
-		if other.Job == s.Job && other.Trigger == s.Trigger {
-			names = append(names, other.Name)
-		}
+	for _, other := range g.of(s.Job, s.Trigger) {
+		names = append(names, other.Name)
 	}
 	switch {
-	case !known:
+	case !job:
 		return "there is no job " + s.Job
 	case len(names) == 0:
 		return fmt.Sprintf("job %s has no %s", s.Job, s.kind())
@@ -79,44 +75,35 @@ func (g *Graph) there(s Source) string {
 	return fmt.Sprintf("the %ss of job %s are %s", s.kind(), s.Job, strings.Join(names, ", "))
 }
 
-// sort puts each source behind those that it waits for, by Kahn's algorithm, and returns a fault for a cycle if there is one.
-// What is in it, and behind it, has no place in the order.
-func (g *Graph) sort() []Fault {
-	waits := map[Source]int{}
-	for _, n := range g.nodes {
-		for _, t := range n.targets {
-			waits[t]++
-		}
-	}
-	written, waiting := g.order, func(s Source) bool { return waits[s] > 0 }
-	g.order = slices.DeleteFunc(slices.Clone(written), waiting)
-	for i := 0; i < len(g.order); i++ {
-		for _, t := range g.nodes[g.order[i]].targets {
-			if waits[t]--; !waiting(t) {
-				g.order = append(g.order, t)
+// sort puts each source behind those that it waits for, and returns a fault for the first cycle if there is one.
+func (g *Graph) sort() (faults []Fault) {
+	const onWay, done = 1, 2
+	written, state := g.order, map[Source]int{}
+	g.order = nil
+	var way []Source // each waits for the next one
+	var visit func(s Source)
+	visit = func(s Source) {
+		switch {
+		case g.nodes[s] == nil || state[s] == done:
+		case state[s] == onWay && faults == nil:
+			cycle := []string{s.String()}
+			for _, other := range slices.Backward(way[slices.Index(way, s):]) {
+				cycle = append(cycle, other.String())
 			}
+			faults = []Fault{{Place: s.String(), Reason: "it waits for itself: " + strings.Join(cycle, " → ")}}
+		case state[s] != onWay:
+			state[s], way = onWay, append(way, s)
+			for _, r := range g.nodes[s].needs {
+				visit(r.Source)
+			}
+			state[s], way = done, way[:len(way)-1]
+			g.order = append(g.order, s)
 		}
 	}
-	at := slices.IndexFunc(written, waiting)
-	if at < 0 {
-		return nil
+	for _, s := range written {
+		visit(s)
 	}
-	// Each that is left waits for another one that is left.
-	needed := func(s Source) Source {
-		needs := g.nodes[s].needs
-		return needs[slices.IndexFunc(needs, func(r Ref) bool { return waiting(r.Source) })].Source
-	}
-	s := written[at]
-	for seen := map[Source]bool{}; !seen[s]; s = needed(s) {
-		seen[s] = true
-	}
-	way := []string{s.String()}
-	for at := needed(s); at != s; at = needed(at) {
-		way = append(way, at.String())
-	}
-	way = append(way, s.String())
-	slices.Reverse(way)
-	return []Fault{{Place: s.String(), Reason: "it waits for itself: " + strings.Join(way, " → ")}}
+	return faults
 }
 
 // at returns the node of a source, an empty one if it is not there.
@@ -149,6 +136,8 @@ func (g *Graph) Closure(roots ...Source) (all []Source) {
 }
 
 // Tasks returns the tasks of a job, each behind those that it waits for.
-func (g *Graph) Tasks(job string) []Source {
-	return slices.DeleteFunc(slices.Clone(g.order), func(s Source) bool { return s.Job != job || s.Trigger })
+func (g *Graph) Tasks(job string) []Source { return g.of(job, false) }
+
+func (g *Graph) of(job string, triggers bool) []Source {
+	return slices.DeleteFunc(slices.Clone(g.order), func(s Source) bool { return s.Job != job || s.Trigger != triggers })
 }
