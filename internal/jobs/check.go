@@ -106,8 +106,9 @@ func (c *checker) trigger(t *Trigger) {
 		c.when(err != nil, "cron: %v (five fields of numbers, names, lists, ranges and steps, days of the week 0 to 6, or @daily and the like)", err)
 		c.when(strings.Contains(t.Cron, "TZ="), "cron: its zone is timezone")
 		c.when(strings.HasPrefix(t.Cron, "@every"), "cron: for intervals there is every")
-		_, err = zoneOf(t.TimeZone)
+		_, err = time.LoadLocation(t.TimeZone)
 		c.when(err != nil, "timezone: %v", err)
+		c.when(t.TimeZone == "Local", "timezone: %q differs between machines", t.TimeZone)
 	}
 	for _, at := range []time.Time{t.Start, t.End} {
 		text, out := at.Format(time.RFC3339Nano), at.Year() < 1970 || at.Year() > 9999

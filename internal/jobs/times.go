@@ -21,29 +21,16 @@ const (
 // Times are the logical times of a trigger.
 type Times struct {
 	trigger *Trigger
-	line    *cron.Schedule // nil: Every
-	zone    *time.Location
+	line    *cron.Schedule // with its zone; nil: Every
 }
 
 // TimesOf returns the times of a trigger that Check has no fault with.
-func TimesOf(t *Trigger) (*Times, error) {
-	s := &Times{trigger: t}
-	if t.Every != 0 {
-		return s, nil
+func TimesOf(t *Trigger) (s *Times, err error) {
+	s = &Times{trigger: t}
+	if t.Every == 0 {
+		s.line, err = cron.Parse("CRON_TZ=" + cmp.Or(t.TimeZone, "UTC") + " " + t.Cron)
 	}
-	var err error
-	if s.zone, err = zoneOf(t.TimeZone); err != nil {
-		return nil, err
-	}
-	s.line, err = cron.Parse(t.Cron)
 	return s, err
-}
-
-func zoneOf(name string) (*time.Location, error) {
-	if name == "Local" {
-		return nil, fmt.Errorf("%q differs between machines", name)
-	}
-	return time.LoadLocation(name)
 }
 
 // ParseTime reads a logical time as people write it: RFC 3339, or a date.
@@ -63,13 +50,10 @@ func (s *Times) Next(after time.Time) time.Time {
 		after = t.Start.Add(-1)
 	}
 	var next time.Time
-	switch every := time.Duration(t.Every); {
-	case s.line != nil:
-		next = s.line.Next(after.In(s.zone))
-	case after.Before(t.Start):
-		next = t.Start
-	default:
-		next = t.Start.Add((after.Sub(t.Start)/every + 1) * every)
+	if every := time.Duration(t.Every); s.line != nil {
+		next = s.line.Next(after)
+	} else {
+		next = t.Start.Add(after.Add(every).Sub(t.Start) / every * every)
 	}
 	if !t.End.IsZero() && !next.Before(t.End) {
 		return time.Time{}
