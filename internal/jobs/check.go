@@ -1,6 +1,7 @@
 package jobs
 
 import (
+	"cmp"
 	"fmt"
 	"regexp"
 	"slices"
@@ -43,32 +44,43 @@ func (f Fault) Error() string {
 	return f.Place + ": " + f.Reason
 }
 
-// A checker gathers faults at one place of a job.
+// A checker gathers faults of a job, and of the document that it is read from.
 type checker struct {
-	place  string
-	faults []Fault
+	place, part string         // what is checked, and the same with its number in place of its name
+	lines       map[string]int // of fields and parts, "" for that of the document; nil: there is none
+	faults      []Fault
+}
+
+func (c *checker) fault(line int, place, reason string, args ...any) {
+	c.faults = append(c.faults, Fault{place, fmt.Sprintf(reason, args...), line})
 }
 
 // when adds a fault where something is wrong.
 func (c *checker) when(wrong bool, reason string, args ...any) {
 	if wrong {
-		c.faults = append(c.faults, Fault{Place: c.place, Reason: fmt.Sprintf(reason, args...)})
+		c.fault(cmp.Or(c.lines[c.part], c.lines[""]), c.place, reason, args...)
 	}
 }
 
 // Check returns all that is wrong with a job by itself, in its order; Graph knows what it refers to.
 func Check(j *Job) []Fault {
-	c := &checker{place: "job"}
+	c := &checker{}
+	c.job(j)
+	return c.faults
+}
+
+func (c *checker) job(j *Job) {
+	c.place, c.part = "job", "job"
 	c.when(!nameOK(j.Name), "%q: %s", j.Name, nameRule)
 	c.when(slices.Contains(reserved, j.Name), "the name %q is reserved", j.Name)
-	c.place = "tasks"
+	c.place, c.part = "tasks", "tasks"
 	c.when(len(j.Tasks) == 0, "a job has at least one")
 	c.when(len(j.Tasks) > MostTasks, "%d, a job has at most %d", len(j.Tasks), MostTasks)
-	c.place = "triggers"
+	c.place, c.part = "triggers", "triggers"
 	c.when(len(j.Triggers) > MostTriggers, "%d, a job has at most %d", len(j.Triggers), MostTriggers)
 	seen := map[string]bool{}
 	part := func(kind, name string, at int) {
-		c.place = placeOf(kind, name, at)
+		c.place, c.part = placeOf(kind, name, at), placeOf(kind, "", at)
 		c.when(!nameOK(name), "name %q: %s", name, nameRule)
 		c.when(seen[c.place], "there are two of that name")
 		seen[c.place] = true
@@ -82,7 +94,6 @@ func Check(j *Job) []Fault {
 		c.task(&j.Tasks[i])
 		c.sources(j.Name, &j.Tasks[i])
 	}
-	return c.faults
 }
 
 func placeOf(kind, name string, at int) string {

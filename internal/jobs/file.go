@@ -2,7 +2,6 @@ package jobs
 
 import (
 	"bytes"
-	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -35,19 +34,17 @@ func ParseFile(data []byte) (all []*Job, faults []Fault) {
 		} else if err != nil {
 			return nil, append(faults, Fault{Place: "file", Reason: strings.TrimPrefix(err.Error(), "yaml: ")})
 		}
-		j, r, line := &Job{}, &reader{lines: map[string]int{}}, document.Content[0].Line
-		r.read(document.Content[0], reflect.ValueOf(j).Elem(), "job")
-		if len(r.faults) == 0 {
-			for _, f := range Check(j) {
-				f.Line = cmp.Or(r.lines[f.Place], line)
-				r.faults = append(r.faults, f)
-			}
+		j, line := &Job{}, document.Content[0].Line
+		c := &checker{lines: map[string]int{"": line}}
+		c.read(document.Content[0], reflect.ValueOf(j).Elem(), "job")
+		if len(c.faults) == 0 {
+			c.job(j)
 			if before := lineOf[j.Name]; before > 0 {
-				r.fault(line, "job", "the job of line %d has the name %q, too", before, j.Name)
+				c.fault(line, "job", "the job of line %d has the name %q, too", before, j.Name)
 			}
 			lineOf[j.Name] = line
 		}
-		all, faults = append(all, j), append(faults, r.faults...)
+		all, faults = append(all, j), append(faults, c.faults...)
 	}
 	if len(all) == 0 {
 		faults = append(faults, Fault{Place: "file", Reason: "there is no job in it"})
@@ -55,18 +52,8 @@ func ParseFile(data []byte) (all []*Job, faults []Fault) {
 	return all, faults
 }
 
-// A reader reads one document.
-type reader struct {
-	faults []Fault
-	lines  map[string]int // by place
-}
-
-func (r *reader) fault(line int, place, reason string, args ...any) {
-	r.faults = append(r.faults, Fault{place, fmt.Sprintf(reason, args...), line})
-}
-
 // read reads a node into what a field of that name is.
-func (r *reader) read(n *yaml.Node, to reflect.Value, name string) {
+func (c *checker) read(n *yaml.Node, to reflect.Value, name string) {
 	if n.Kind == yaml.AliasNode {
 		n = n.Alias
 	}
@@ -74,34 +61,29 @@ func (r *reader) read(n *yaml.Node, to reflect.Value, name string) {
 	switch kind := to.Kind(); {
 	case kind == reflect.Pointer:
 		to.Set(reflect.New(to.Type().Elem()))
-		r.read(n, to.Elem(), name)
+		c.read(n, to.Elem(), name)
 	case kind == reflect.Struct && !moment:
-		r.fields(n, to, name)
+		c.fields(n, to, name)
 	case kind == reflect.Slice && n.Kind != yaml.SequenceNode:
-		r.fault(n.Line, name, "a list is wanted")
+		c.fault(n.Line, name, "a list is wanted")
 	case kind == reflect.Slice:
 		to.Set(reflect.MakeSlice(to.Type(), len(n.Content), len(n.Content)))
 		for i, item := range n.Content {
-			r.read(item, to.Index(i), name)
-			switch one := to.Index(i).Interface().(type) {
-			case Trigger:
-				r.lines[placeOf(triggerKind, one.Name, i)] = item.Line
-			case Task:
-				r.lines[placeOf(taskKind, one.Name, i)] = item.Line
-			}
+			c.lines[placeOf(strings.TrimSuffix(name, "s"), "", i)] = item.Line
+			c.read(item, to.Index(i), name)
 		}
 	case n.Kind != yaml.ScalarNode || n.Tag == "!!null":
-		r.fault(n.Line, name, "a value is wanted")
+		c.fault(n.Line, name, "a value is wanted")
 	default:
 		if err := scalar(n.Value, to); err != nil {
-			r.fault(n.Line, name, "%v", err)
+			c.fault(n.Line, name, "%v", err)
 		}
 	}
 }
 
-func (r *reader) fields(n *yaml.Node, to reflect.Value, name string) {
+func (c *checker) fields(n *yaml.Node, to reflect.Value, name string) {
 	if n.Kind != yaml.MappingNode {
-		r.fault(n.Line, name, "fields with their values are wanted")
+		c.fault(n.Line, name, "fields with their values are wanted")
 		return
 	}
 	known, seen := map[string]int{}, map[string]bool{}
@@ -115,12 +97,12 @@ func (r *reader) fields(n *yaml.Node, to reflect.Value, name string) {
 		switch {
 		case !there:
 			others := strings.Join(slices.Sorted(maps.Keys(known)), ", ")
-			r.fault(pair[0].Line, name, "there is no field %q, but %s", key, others)
+			c.fault(pair[0].Line, name, "there is no field %q, but %s", key, others)
 		case seen[key]:
-			r.fault(pair[0].Line, name, "%s is there twice", key)
+			c.fault(pair[0].Line, name, "%s is there twice", key)
 		default:
-			r.lines[key] = pair[1].Line
-			r.read(pair[1], to.Field(i), key)
+			c.lines[key] = pair[1].Line
+			c.read(pair[1], to.Field(i), key)
 		}
 		seen[key] = true
 	}
