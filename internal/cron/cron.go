@@ -37,15 +37,13 @@ func Parse(line string) (s *Schedule, err error) {
 	if err != nil {
 		return nil, err
 	}
-	s = &Schedule{}
-	if fields, ok := parsed.(*cron.SpecSchedule); !ok {
-		s.every = parsed
-	} else {
+	s = &Schedule{every: parsed}
+	if fields, ok := parsed.(*cron.SpecSchedule); ok {
+		s = &Schedule{shown: fields, free: freeHour(line)}
 		if fields.Location != time.Local {
 			s.zone = fields.Location
 		}
 		fields.Location = time.UTC
-		s.shown, s.free = fields, freeHour(line)
 	}
 	if s.Next(time.Now().UTC()).IsZero() {
 		return nil, fmt.Errorf("the times %q never come", line)

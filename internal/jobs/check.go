@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -96,23 +97,17 @@ func (c *checker) job(j *Job) {
 	}
 }
 
-func placeOf(kind, name string, at int) string {
-	if name == "" {
-		return fmt.Sprintf("%s %d", kind, at+1)
-	}
-	return kind + " " + name
-}
+// placeOf names a trigger or a task, by its number if it has no name.
+func placeOf(kind, name string, at int) string { return kind + " " + cmp.Or(name, strconv.Itoa(at+1)) }
 
 func (c *checker) trigger(t *Trigger) {
-	switch {
-	case t.Every == 0 && t.Cron == "":
-		c.when(true, "it has neither every nor cron")
-	case t.Every != 0:
+	c.when(t.Every == 0 && t.Cron == "", "it has neither every nor cron")
+	if t.Every != 0 {
 		c.when(t.Cron != "", "it has both every and cron")
 		c.when(t.Every < 0 || !whole(t.Every), "every %v: an interval is positive, and whole milliseconds", t.Every)
 		c.when(t.Start.IsZero(), "every needs a start, from which its times are counted")
 		c.when(t.TimeZone != "", "timezone is for cron; every counts time that passes")
-	default:
+	} else if t.Cron != "" {
 		_, err := cron.Parse(t.Cron)
 		c.when(err != nil, "cron: %v (five fields of numbers, names, lists, ranges and steps, days of the week 0 to 6, or @daily and the like)", err)
 		c.when(strings.Contains(t.Cron, "TZ="), "cron: its zone is timezone")
@@ -128,8 +123,7 @@ func (c *checker) trigger(t *Trigger) {
 	}
 	c.when(!t.End.IsZero() && !t.Start.IsZero() && !t.Start.Before(t.End), "no time is from start on and before end")
 	c.when(!slices.Contains(catchUps, t.CatchUp), "catchup %q is none of earliest, latest, random, none", t.CatchUp)
-	none := t.CatchUp == CatchUpNone
-	c.when(none && t.MaxCatchUp != 0, "max_catchup is for times that are caught up, and catchup is none")
+	c.when(t.CatchUp == CatchUpNone && t.MaxCatchUp != 0, "max_catchup is for times that are caught up, and catchup is none")
 	c.when(!whole(t.Offset), "offset %v: logical times are whole milliseconds", t.Offset)
 	c.when(t.MaxCatchUp < 0, "max_catchup %d is negative", t.MaxCatchUp)
 	c.when(t.Late < 0, "late %v is negative", t.Late)
@@ -138,12 +132,7 @@ func (c *checker) trigger(t *Trigger) {
 func whole(d Duration) bool { return time.Duration(d)%time.Millisecond == 0 }
 
 func (c *checker) task(t *Task) {
-	does := 0
-	for _, one := range []bool{t.Handler != "", len(t.Exec) > 0, t.Shell != ""} {
-		if one {
-			does++
-		}
-	}
+	does := min(1, len(t.Handler)) + min(1, len(t.Exec)) + min(1, len(t.Shell))
 	c.when(does > 1, "it has more than one of do, exec and shell")
 	c.when(len(t.Exec) > 0 && t.Exec[0] == "", "exec: the command is empty")
 	limits := t.Retry != nil || t.Timeout != 0 || t.Limit != 0
@@ -172,12 +161,9 @@ func (c *checker) sources(job string, t *Task) {
 	seen := map[Source]bool{}
 	for i, text := range all {
 		r, err := ParseRef(job, text)
-		if err != nil {
-			c.when(true, "%v", err)
-			continue
-		}
+		c.when(err != nil, "%v", err)
 		c.when(seen[r.Source], "it waits for %s twice", r.Source)
 		c.when(i >= len(t.After) && (r.Trigger || r.Ended), "on_failure: %q is no task", text)
-		seen[r.Source] = true
+		seen[r.Source] = err == nil
 	}
 }
