@@ -65,35 +65,23 @@ func (s *Schedule) Next(after time.Time) time.Time {
 	if s.every != nil {
 		return s.every.Next(after)
 	}
-	zone := cmp.Or(s.zone, after.Location())
-	if after = after.In(zone); s.free {
-		return s.nextFree(after)
+	from := after.Round(0).In(cmp.Or(s.zone, after.Location()))
+	behind := asUTC(from)
+	if begins, _ := from.ZoneBounds(); !s.free {
+		behind = later(behind, asUTC(begins.Add(-1))) // what clocks have shown before they were set back does not count again
 	}
-	for shown := asUTC(after); ; {
-		shown = s.shown.Next(shown)
-		if shown.IsZero() {
-			return shown
-		}
-		if at := firstShown(shown, zone); at.After(after) {
-			return at
-		}
-	}
-}
-
-// nextFree goes from one change of clocks to the next: between two, what clocks show and the time run alike.
-func (s *Schedule) nextFree(after time.Time) time.Time {
-	from, behind := after, asUTC(after)
-	for {
-		shown := s.shown.Next(behind)
-		if shown.IsZero() {
-			return shown
-		}
+	shown := s.shown.Next(behind)
+	for !shown.IsZero() {
+		// From here to the next change of clocks, what they show and the time run alike.
 		_, end := from.ZoneBounds()
-		if at := showing(shown, from); end.IsZero() || at.Before(end) {
-			return at
+		if at := from.Add(shown.Sub(asUTC(from))); end.IsZero() || at.Before(end) {
+			return later(at, from) // it is before from if the change has left it out
 		}
-		from, behind = end, asUTC(end).Add(-1)
+		if from = end; s.free {
+			shown = s.shown.Next(asUTC(end).Add(-1))
+		}
 	}
+	return shown
 }
 
 // asUTC returns what clocks show at a time, as a time of UTC.
@@ -102,19 +90,9 @@ func asUTC(t time.Time) time.Time {
 	return t.UTC().Add(time.Duration(offset) * time.Second)
 }
 
-// showing returns when clocks would show a time, which is given as one of UTC, if they always ran as they do near another time.
-func showing(shown, near time.Time) time.Time { return near.Add(shown.Sub(asUTC(near))) }
-
-// firstShown returns when clocks first show a time, which is given as one of UTC, or pass over it.
-func firstShown(shown time.Time, zone *time.Location) time.Time {
-	for near := shown.Add(-24 * time.Hour).In(zone); ; { // no clock is so far ahead of UTC
-		begins, ends := near.ZoneBounds()
-		switch at := showing(shown, near); {
-		case at.Before(begins): // which shows later ones from its beginning on
-			return begins
-		case ends.IsZero() || at.Before(ends):
-			return at
-		}
-		near = ends
+func later(a, b time.Time) time.Time {
+	if a.Before(b) {
+		return b
 	}
+	return a
 }
