@@ -74,6 +74,9 @@ func (s *Schedule) Next(after time.Time) time.Time {
 	for !shown.IsZero() {
 		// From here to the next change of clocks, what they show and the time run alike.
 		_, end := from.ZoneBounds()
+		if !end.IsZero() && !end.After(from) { // on the last day of leap years ZoneBounds says that they are over
+			end = from.Add(24 * time.Hour)
+		}
 		if at := from.Add(shown.Sub(asUTC(from))); end.IsZero() || at.Before(end) {
 			return later(at, from) // it is before from if the change has left it out
 		}

@@ -50,6 +50,8 @@ func TestTimesWhereClocksChange(t *testing.T) {
 		{"Australia/Lord_Howe", "15 2 * * *", "2026-10-03T00:00:00Z", "2026-10-03T15:30:00Z 2026-10-04T15:15:00Z", "a gap of half an hour"},
 		{"Australia/Lord_Howe", "45 1 * * *", "2026-04-04T00:00:00Z", "2026-04-04T14:45:00Z 2026-04-05T15:15:00Z", "half an hour shown twice"},
 		{"UTC", "0 0 29 2 *", "2026-01-01T00:00:00Z", "2028-02-29T00:00:00Z 2032-02-29T00:00:00Z", "leap days"},
+		{"Europe/Berlin", "30 2 * * *", "2080-12-30T12:00:00Z", "2080-12-31T01:30:00Z 2081-01-01T01:30:00Z", "the last day of a leap year"},
+		{"Europe/Berlin", "0 */12 * * *", "2080-12-30T12:00:00Z", "2080-12-30T23:00:00Z 2080-12-31T11:00:00Z 2080-12-31T23:00:00Z", "the last day of a leap year, and a free hour"},
 		{"UTC", "CRON_TZ=Europe/Berlin 30 2 * * *", "2026-03-28T12:00:00Z", "2026-03-29T01:00:00Z 2026-03-30T00:30:00Z", "the line's own zone"},
 		{"Pacific/Apia", "0 12 * * *", "2011-12-29T12:00:00Z", "2011-12-29T22:00:00Z 2011-12-30T10:00:00Z 2011-12-30T22:00:00Z", "no 30 December: noon at its end, and noon"},
 	} {
