@@ -1,6 +1,7 @@
 package schedule
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -59,11 +60,11 @@ func (s *Scheduler) Apply(ctx context.Context, name string, job Job, o *OpOption
 	if err != nil {
 		return nil, err
 	}
-	def, err := stored.Encode()
+	op, err := ischedule.ApplyOp(stored)
 	if err != nil {
 		return nil, err
 	}
-	return s.ask(ctx, &ischedule.Op{Kind: ischedule.OpApply, Job: name, Def: def}, o)
+	return s.ask(ctx, op, o)
 }
 
 // Remove removes a job: what waits is void, what runs may end. It is refused while tasks of other jobs wait for those of the job.
@@ -90,33 +91,25 @@ type Activation struct {
 	Priority Priority // default PriorityHigh
 }
 
-func (a *Activation) op(kind string) (*ischedule.Op, error) {
-	op := &ischedule.Op{Kind: kind, Job: a.Job, Tasks: a.Tasks, Time: a.Time.UnixMilli(), Only: a.Only}
+func (s *Scheduler) activate(ctx context.Context, kind string, a *Activation, o *OpOptions) (*Op, error) {
 	if a.Time.UnixMilli() < 0 {
 		return nil, errors.New("the logical time is missing, or before 1970")
 	}
-	if a.Priority != "" {
-		op.Priority = ischedule.ClassOf(jobs.Priority(a.Priority))
-	}
-	return op, nil
+	return s.ask(ctx, &ischedule.Op{
+		Kind: kind, Job: a.Job, Tasks: a.Tasks, Time: a.Time.UnixMilli(), Only: a.Only, Priority: classOf(a.Priority, PriorityHigh),
+	}, o)
 }
+
+func classOf(p, without Priority) int64 { return ischedule.ClassOf(jobs.Priority(cmp.Or(p, without))) }
 
 // Activate runs tasks now, done or not, and then what hangs on them: what is queued or runs of these is void.
 func (s *Scheduler) Activate(ctx context.Context, a Activation, o *OpOptions) (*Op, error) {
-	op, err := a.op(ischedule.OpActivate)
-	if err != nil {
-		return nil, err
-	}
-	return s.ask(ctx, op, o)
+	return s.activate(ctx, ischedule.OpActivate, &a, o)
 }
 
 // Clear makes void what tasks have at a time, and what hangs on them, and runs nothing. Tokens that come later fire them again.
 func (s *Scheduler) Clear(ctx context.Context, a Activation, o *OpOptions) (*Op, error) {
-	op, err := a.op(ischedule.OpClear)
-	if err != nil {
-		return nil, err
-	}
-	return s.ask(ctx, op, o)
+	return s.activate(ctx, ischedule.OpClear, &a, o)
 }
 
 // Cancel ends a run: it counts no more, its context ends with ErrVoid, and nothing follows from it.
@@ -140,13 +133,10 @@ func (s *Scheduler) Backfill(ctx context.Context, b Backfill, o *OpOptions) (*Op
 	}
 	op := &ischedule.Op{
 		Kind: ischedule.OpBackfill, Job: b.Job, Trigger: b.Trigger, From: b.From.UnixMilli(), To: b.To.UnixMilli(), Order: jobs.CatchUpEarliest,
-		Priority: ischedule.Backfill,
+		Priority: classOf(b.Priority, PriorityBackfill),
 	}
 	if b.Latest {
 		op.Order = jobs.CatchUpLatest
-	}
-	if b.Priority != "" {
-		op.Priority = ischedule.ClassOf(jobs.Priority(b.Priority))
 	}
 	return s.ask(ctx, op, o)
 }

@@ -1,8 +1,7 @@
 package schedule
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
@@ -43,7 +42,12 @@ func (o *owner) operate(number int64) error {
 			op.Outcome = outcome
 		}
 		op.Done = o.own.Now().UnixMilli()
-		o.log.Info("operation done", "operation", number, "op", op.Kind, "job", op.Job, "by", op.By, "result", op.Outcome)
+		log := o.log.With("operation", number, "op", op.Kind, "job", op.Job, "by", op.By, "result", op.Outcome)
+		if op.Refused { // of jobs of code nothing else tells it
+			log.Warn("operation refused")
+		} else {
+			log.Info("operation done")
+		}
 	}
 	return o.s.calls.Ledger().Settle(o.ctx, o.fence, op)
 }
@@ -71,70 +75,112 @@ func (o *owner) do(op *ischedule.Op) (outcome string, err error) {
 	if do == nil {
 		return "", refuse("this release knows no operation %q", op.Kind)
 	}
-	switch missing := all[op.Job] == nil; {
-	case missing && op.Kind == ischedule.OpRemove:
+	switch {
+	case op.Kind == ischedule.OpApply || all[op.Job] != nil:
+		return do()
+	case op.Kind == ischedule.OpRemove:
 		return "removed", nil // perhaps by this operation, before it was interrupted
-	case missing && op.Kind != ischedule.OpApply:
-		return "", refuse("there is no job %s", op.Job)
 	}
-	return do()
+	return "", refuse("there is no job %s", op.Job)
 }
 
-// hashOf tells definitions apart.
-func hashOf(j *jobs.Job) (string, error) {
-	text, err := j.Encode()
-	sum := sha256.Sum256(text)
-	return hex.EncodeToString(sum[:8]), err
-}
-
+// apply puts jobs in place of those of the same names. Nothing is stored, and no partition is told anything, until all is known to be right.
 func (x *operation) apply() (string, error) {
-	def, err := jobs.Decode(x.Def)
+	var defs []*jobs.Job
+	if err := json.Unmarshal(x.Defs, &defs); err != nil {
+		return "", refuse("stored jobs are not readable: %w", err)
+	}
+	changes, lines := map[string]*ischedule.Job{}, make([]string, len(defs))
+	for i, def := range defs {
+		if err := faults(jobs.Check(def)); err != nil {
+			return "", refuse("job %s: %w", def.Name, err)
+		}
+		j, what := x.next(def), "new"
+		if len(j.Replaced) > 0 {
+			what = "replaced"
+		}
+		changes[def.Name] = j
+		lines[i] = fmt.Sprintf("%s: %s: %d triggers, %d tasks", def.Name, what, len(def.Triggers), len(def.Tasks))
+	}
+	now, left := x.right(changes)
+	if left != nil && (!x.FromCode || len(changes) == 0) {
+		return "", refusal{left}
+	}
+	_, known, err := x.s.calls.Ledger().Numbers(x.ctx, x.s.partitions())
 	if err != nil {
-		return "", refuse("%w", err)
+		return "", err
 	}
-	if err := faults(jobs.Check(def)); err != nil {
-		return "", refusal{err}
+	if slices.Max(known) > x.Number {
+		return "", ischedule.ErrLater
 	}
-	j := &ischedule.Job{Rev: x.Number, Def: def, By: x.By, At: x.At}
-	if old := x.all[x.Job]; old != nil {
-		j.Was, j.Replaced, j.Pause = old.Def, old.Replaced, old.Pause
-		if old.Rev == x.Number { // this operation has begun before
-			j.Was = old.Was
-		} else {
-			hash, err := hashOf(old.Def)
-			if err != nil {
-				return "", err
-			}
-			j.Replaced = append(j.Replaced, hash)
-			j.Replaced = j.Replaced[max(0, len(j.Replaced)-hashesKept):]
+	// The old definitions stay stored until all partitions know the new ones, so that a repetition finds out what goes.
+	if err := x.store(changes); err != nil {
+		return "", err
+	}
+	if err := x.tell(before(now), now); err != nil {
+		return "", err
+	}
+	for _, j := range changes {
+		j.Begun, j.Was = false, nil
+	}
+	if err := x.store(changes); err != nil || left == nil {
+		return strings.Join(lines, "\n"), err
+	}
+	return "", refusal{left}
+}
+
+// right returns all jobs with changes, from which it takes those that wait for what is not there, or for themselves; the error says why.
+// The other jobs of a program come all the same: what its code waits for may come later, from a file.
+func (x *operation) right(changes map[string]*ischedule.Job) (now map[string]*ischedule.Job, left error) {
+	for {
+		now = with(x.all, changes)
+		_, wrong := jobs.NewGraph(defsOf(now))
+		if len(wrong) == 0 {
+			return now, left
+		}
+		left = errors.Join(left, faults(wrong))
+		n := len(changes)
+		for _, f := range wrong {
+			s, _ := jobs.ParseSource(f.Place)
+			delete(changes, s.Job)
+		}
+		if len(changes) == n { // what is stored is wrong already
+			clear(changes)
+			return now, left
 		}
 	}
-	if _, wrong := jobs.NewGraph(defsOf(x.with(j))); len(wrong) > 0 {
-		return "", refusal{faults(wrong)}
+}
+
+// next returns the job that a definition makes of the one of its name.
+func (x *operation) next(def *jobs.Job) *ischedule.Job {
+	j := &ischedule.Job{Rev: x.Number, Def: def, Begun: true, By: x.By, At: x.At}
+	if old := x.all[def.Name]; old != nil && old.Rev == x.Number { // this operation has begun before
+		j.Was, j.Replaced, j.Pause = old.Was, old.Replaced, old.Pause
+	} else if old != nil {
+		hashes := hashesOf(old)
+		j.Was, j.Replaced, j.Pause = old.Def, hashes[max(0, len(hashes)-hashesKept):], old.Pause
 	}
-	what, old := "new", (*ischedule.Job)(nil)
-	if j.Was != nil {
-		what, old = "replaced", &ischedule.Job{Def: j.Was}
+	return j
+}
+
+// before returns jobs as partitions know them that may not know yet what an operation under way makes of them.
+func before(all map[string]*ischedule.Job) map[string]*ischedule.Job {
+	was := map[string]*ischedule.Job{}
+	for name, j := range all {
+		if j.Was != nil {
+			was[name] = &ischedule.Job{Def: j.Was, Pause: j.Pause}
+		} else if !j.Begun {
+			was[name] = j
+		}
 	}
-	// The old definition stays stored until all partitions know the new one, so that a repetition finds out what goes.
-	if err := x.store(j); err != nil {
-		return "", err
-	}
-	if err := x.tell(old, j); err != nil {
-		return "", err
-	}
-	j.Was = nil
-	return fmt.Sprintf("%s: %d triggers, %d tasks", what, len(def.Triggers), len(def.Tasks)), x.store(j)
+	return was
 }
 
 func (x *operation) remove() (string, error) {
 	if others := x.dependents(); len(others) > 0 && !x.Force {
 		return "", refuse("%s wait for tasks of job %s", strings.Join(others, ", "), x.Job)
 	}
-	if err := x.tell(x.all[x.Job], nil); err != nil {
-		return "", err
-	}
-	return "removed", x.store(nil)
+	return "removed", x.change(nil)
 }
 
 // dependents returns the tasks of other jobs that wait for tasks of the job.
@@ -159,33 +205,34 @@ func defsOf(all map[string]*ischedule.Job) map[string]*jobs.Job {
 	return defs
 }
 
-// with returns the jobs with j in place of that of the operation, nil for none.
-func (x *operation) with(j *ischedule.Job) map[string]*ischedule.Job {
-	all := maps.Clone(x.all)
-	if all[x.Job] = j; j == nil {
-		delete(all, x.Job)
-	}
+// with returns jobs with changes of some, nil for one that is gone.
+func with(all, changes map[string]*ischedule.Job) map[string]*ischedule.Job {
+	all = maps.Clone(all)
+	maps.Copy(all, changes)
+	maps.DeleteFunc(all, func(_ string, j *ischedule.Job) bool { return j == nil })
 	return all
 }
 
-// tell has the partitions know j in place of old, nil for none.
-func (x *operation) tell(old, j *ischedule.Job) error {
+// tell has the partitions know jobs in place of old ones.
+func (x *operation) tell(old, jobs map[string]*ischedule.Job) error {
 	n := x.s.partitions()
-	now := ischedule.Compile(x.with(j), n, x.s.partition, x.At)
-	if old != nil && j != nil {
-		x.startEarlier(old.Def, j, now)
+	now := ischedule.Compile(jobs, n, x.s.partition, x.At)
+	for name, j := range jobs {
+		if old[name] != nil {
+			x.startEarlier(old[name].Def, j.Def, now)
+		}
 	}
-	return x.s.calls.Redefine(x.ctx, x.Number, ischedule.Compile(x.with(old), n, x.s.partition, x.At), now)
+	return x.s.calls.Redefine(x.ctx, x.Number, ischedule.Compile(old, n, x.s.partition, x.At), now)
 }
 
 // startEarlier has the times caught up that a trigger gained because its start moved back.
-func (x *operation) startEarlier(old *jobs.Job, j *ischedule.Job, now []*ischedule.Definition) {
-	for _, t := range j.Def.Triggers {
+func (x *operation) startEarlier(old, def *jobs.Job, now []*ischedule.Definition) {
+	for _, t := range def.Triggers {
 		for _, was := range old.Triggers {
 			if was.Name != t.Name || was.Start.IsZero() || t.Start.IsZero() || !t.Start.Before(was.Start) {
 				continue
 			}
-			source := jobs.Source{Job: x.Job, Name: t.Name, Trigger: true}.String()
+			source := jobs.Source{Job: def.Name, Name: t.Name, Trigger: true}.String()
 			rule := &ischedule.Rule{Kind: ischedule.RuleBackfill, Trigger: t, From: t.Start.UnixMilli(), To: was.Start.UnixMilli(), Class: ischedule.Backfill}
 			due := x.beside(source, rule)
 			now[x.s.partition(source)].Rules[due.ID] = due
@@ -193,8 +240,17 @@ func (x *operation) startEarlier(old *jobs.Job, j *ischedule.Job, now []*ischedu
 	}
 }
 
-func (x *operation) store(j *ischedule.Job) error {
-	return x.s.calls.Ledger().StoreJob(x.ctx, x.fence, x.Job, x.Number, j)
+// change has the partitions know the job as j, nil for none, and stores it.
+func (x *operation) change(j *ischedule.Job) error {
+	changes := map[string]*ischedule.Job{x.Job: j}
+	if err := x.tell(x.all, with(x.all, changes)); err != nil {
+		return err
+	}
+	return x.store(changes)
+}
+
+func (x *operation) store(changes map[string]*ischedule.Job) error {
+	return x.s.calls.Ledger().StoreJobs(x.ctx, x.fence, x.Number, changes)
 }
 
 // beside returns what the operation has in the heap, for a source.
@@ -234,10 +290,7 @@ func (x *operation) resume() (string, error) {
 func (x *operation) setPause(p *ischedule.Pause) error {
 	j := *x.all[x.Job]
 	j.Pause = p
-	if err := x.tell(x.all[x.Job], &j); err != nil {
-		return err
-	}
-	return x.store(&j)
+	return x.change(&j)
 }
 
 // backfill has times of a trigger fire that have not: what catches up goes through them.

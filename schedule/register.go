@@ -2,7 +2,9 @@ package schedule
 
 import (
 	"context"
-	"fmt"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
 	"maps"
 	"slices"
 
@@ -11,76 +13,48 @@ import (
 	ischedule "github.com/runnel-go/runnel/internal/schedule"
 )
 
-// register stores the jobs of the code, each unless it is there or a later definition has replaced it.
+// register stores the jobs of the code, by one operation: each unless it is there or a later definition has replaced it.
 func (c *crew) register(ctx context.Context) {
 	s := c.s
-	if len(s.jobs) == 0 {
-		return
-	}
 	outage.Retry(ctx, s.log, "jobs", func() error {
 		all, err := s.calls.Ledger().Jobs(ctx)
 		if err != nil {
 			return err
 		}
-		for _, name := range inOrder(s.jobs) {
-			if err := c.registerOne(ctx, name, s.jobs[name], all[name]); err != nil {
-				return fmt.Errorf("job %s: %w", name, err)
+		var defs []*jobs.Job
+		for _, name := range slices.Sorted(maps.Keys(s.jobs)) {
+			switch hash, old := hashOf(s.jobs[name]), hashesOf(all[name]); {
+			case !slices.Contains(old, hash):
+				defs = append(defs, s.jobs[name])
+			case old[len(old)-1] != hash:
+				s.log.Warn("job replaced since", "job", name, "by", all[name].By)
 			}
 		}
-		return nil
-	})
-}
-
-func (c *crew) registerOne(ctx context.Context, name string, j *jobs.Job, stored *ischedule.Job) error {
-	s := c.s
-	hash, err := hashOf(j)
-	if err != nil {
-		return err
-	}
-	rev := int64(0)
-	if stored != nil {
-		is, err := hashOf(stored.Def)
-		if err != nil || is == hash {
+		if len(defs) == 0 {
+			return nil
+		}
+		op, err := ischedule.ApplyOp(defs...)
+		if err != nil {
 			return err
 		}
-		for _, old := range stored.Replaced {
-			if old == hash {
-				s.log.Warn("job replaced since", "job", name, "by", stored.By)
-				return nil
-			}
-		}
-		rev = stored.Rev
-	}
-	def, err := j.Encode()
-	if err != nil {
+		// The same code asks once: what was removed since stays so, and an operation under way goes on.
+		op.ID, op.By, op.FromCode = "code "+hashOf(s.jobs), "code", true
+		_, err = s.calls.Ledger().Submit(ctx, op)
 		return err
-	}
-	_, err = s.calls.Ledger().Submit(ctx, &ischedule.Op{
-		ID: fmt.Sprintf("code %s %s %d", name, hash, rev), Kind: ischedule.OpApply, Job: name, Def: def, FromCode: true, By: "code",
 	})
-	return err
 }
 
-// inOrder returns the names of jobs, each behind those whose tasks it waits for.
-func inOrder(all map[string]*jobs.Job) (names []string) {
-	seen := map[string]bool{}
-	var visit func(name string)
-	visit = func(name string) {
-		if seen[name] || all[name] == nil {
-			return
-		}
-		seen[name] = true
-		for _, t := range all[name].Tasks {
-			for _, text := range slices.Concat(t.After, t.OnFailure) {
-				if r, err := jobs.ParseRef(name, text); err == nil {
-					visit(r.Job)
-				}
-			}
-		}
-		names = append(names, name)
+// hashesOf returns the hashes of the last definitions of a job, that of the present one last, nil for no job.
+func hashesOf(j *ischedule.Job) []string {
+	if j == nil {
+		return nil
 	}
-	for _, name := range slices.Sorted(maps.Keys(all)) {
-		visit(name)
-	}
-	return names
+	return append(slices.Clone(j.Replaced), hashOf(j.Def))
+}
+
+// hashOf tells definitions apart. Those that cannot be encoded cannot be stored.
+func hashOf(of any) string {
+	text, _ := json.Marshal(of)
+	sum := sha256.Sum256(text)
+	return hex.EncodeToString(sum[:8])
 }

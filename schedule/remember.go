@@ -27,19 +27,11 @@ func (o *owner) remember() error {
 		return err
 	}
 	rev := int64(0)
-	for name, j := range all {
+	for _, j := range all {
 		rev = max(rev, j.Rev)
-		switch op, err := ledger.Op(o.ctx, j.Rev); {
-		case err != nil:
-			return err
-		case op == nil || op.Done > 0:
-		case j.Was != nil: // the operation under way goes on from this
-			all[name] = &ischedule.Job{Def: j.Was, Pause: j.Pause}
-		default: // it tells the partition all of the job
-			delete(all, name)
-		}
 	}
-	def := ischedule.Compile(all, o.s.partitions(), o.s.partition, o.own.Now().UnixMilli())[o.partition]
+	// What an operation under way changes, that tells the partition.
+	def := ischedule.Compile(before(all), o.s.partitions(), o.s.partition, o.own.Now().UnixMilli())[o.partition]
 	if len(def.Fields)+len(def.Rules) > 0 {
 		o.log.Warn("the server has forgotten jobs")
 	}

@@ -46,7 +46,7 @@ func (x *operation) activate() (string, error) {
 	if err != nil {
 		return "", err
 	}
-	var waiting, firing []ischedule.Thaw
+	cells := map[bool][]ischedule.Thaw{} // by whether they wait for none of the others
 	for _, task := range in {
 		t := ischedule.Thaw{Place: ischedule.Place{Task: task.String(), Time: x.Time}, Silent: x.Only, Waits: map[string]int64{}}
 		for _, need := range graph.Needs(task) {
@@ -54,15 +54,13 @@ func (x *operation) activate() (string, error) {
 				t.Waits[need.Source.String()] = g
 			}
 		}
-		if t.Fires = len(t.Waits) == 0 && x.Kind != ischedule.OpClear; len(t.Waits) == 0 {
-			firing = append(firing, t)
-		} else {
-			waiting = append(waiting, t)
-		}
+		alone := len(t.Waits) == 0
+		t.Fires = alone && x.Kind != ischedule.OpClear
+		cells[alone] = append(cells[alone], t)
 	}
 	// What fires by itself comes last: its tokens must find the others as they are to be.
-	for _, some := range [][]ischedule.Thaw{waiting, firing} {
-		err := ischedule.InParts(some, func(t ischedule.Thaw) int { return x.s.partition(t.Task) }, func(n int, some []ischedule.Thaw) error {
+	for _, alone := range []bool{false, true} {
+		err := ischedule.InParts(cells[alone], func(t ischedule.Thaw) int { return x.s.partition(t.Task) }, func(n int, some []ischedule.Thaw) error {
 			return x.s.calls.Thaw(x.ctx, n, x.Number, x.Priority, some)
 		})
 		if err != nil {

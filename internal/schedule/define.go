@@ -58,31 +58,45 @@ func (d *Definition) Target(source, results, task string, fails bool) {
 
 // Define has a partition know d in place of old: an operation, which may be repeated until a later one; then its error is ErrLater.
 func (s *Scheduler) Define(ctx context.Context, n int, operation int64, old, d *Definition) error {
-	set, gone := changed(old.Fields, d.Fields)
-	rules, lost := changed(old.Rules, d.Rules)
-	for len(set)+len(gone)+len(rules)+len(lost) > 0 {
-		room := PerCall / 2
-		some := func(all *[]string) (now []string) {
-			k := min(len(*all), room)
-			now, *all, room = (*all)[:k], (*all)[k:], room-k
-			return now
+	all := steps(old, d)
+	return s.tell(ctx, n, operation, slices.Concat(all[:]...))
+}
+
+// steps returns the changes that make d of old, in the order in which they have to be made: first those of the tasks, since a token for an
+// unknown task is lost; then those of what concerns them, since an end without targets is lost, too; and then those of the triggers, whose
+// times begin at once.
+func steps(old, d *Definition) (steps [3][]any) {
+	for _, field := range keysOf(old.Fields, d.Fields) {
+		text, there := d.Fields[field]
+		step := 1
+		if there && strings.HasPrefix(field, taskField) {
+			step = 0
 		}
-		// What goes goes first, and triggers come last.
-		fields, ask := map[string]string{}, obj{"operation": operation}
-		for _, field := range some(&set) {
-			fields[field] = d.Fields[field]
+		if text != old.Fields[field] {
+			steps[step] = append(steps[step], obj{"field": field, "value": text})
 		}
-		ask["set"], ask["gone"] = fields, some(&gone)
-		if len(set)+len(gone) == 0 {
-			var starts []Due
-			for _, id := range some(&rules) {
-				starts = append(starts, d.Rules[id])
-			}
-			ask["rules"] = starts
+	}
+	for _, id := range keysOf(old.Rules, d.Rules) {
+		if due := d.Rules[id]; due != old.Rules[id] {
+			due.ID = id
+			steps[2] = append(steps[2], due)
 		}
-		ask["lost"] = some(&lost)
+	}
+	return steps
+}
+
+// keysOf returns the keys of both, in order.
+func keysOf[V any](old, now map[string]V) []string {
+	all := maps.Clone(old)
+	maps.Copy(all, now)
+	return slices.Sorted(maps.Keys(all))
+}
+
+// tell has a partition make changes.
+func (s *Scheduler) tell(ctx context.Context, n int, operation int64, changes []any) error {
+	for some := range slices.Chunk(changes, PerCall/2) {
 		for more := 2; more == 2; {
-			if err := s.do(ctx, "define", n, ask, &more); err != nil {
+			if err := s.do(ctx, "define", n, obj{"operation": operation, "changes": some}, &more); err != nil {
 				return err
 			}
 			if more == 0 {
@@ -91,19 +105,4 @@ func (s *Scheduler) Define(ctx context.Context, n int, operation int64, old, d *
 		}
 	}
 	return nil
-}
-
-// changed returns the keys whose values in now are new, and those that are gone, in order.
-func changed[V comparable](old, now map[string]V) (set, gone []string) {
-	for _, key := range slices.Sorted(maps.Keys(now)) {
-		if was, there := old[key]; !there || was != now[key] {
-			set = append(set, key)
-		}
-	}
-	for _, key := range slices.Sorted(maps.Keys(old)) {
-		if _, there := now[key]; !there {
-			gone = append(gone, key)
-		}
-	}
-	return set, gone
 }

@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -43,8 +44,8 @@ type Op struct {
 
 	ID       string          `json:"id"`
 	Kind     string          `json:"op"`
-	Job      string          `json:"job"`
-	Def      json.RawMessage `json:"def,omitempty"`   // of OpApply: a jobs.Job
+	Job      string          `json:"job"`             // of OpApply the names of all, behind commas
+	Defs     json.RawMessage `json:"defs,omitempty"`  // of OpApply: each a jobs.Job
 	FromCode bool            `json:"code,omitempty"`  // of OpApply: by a worker that starts
 	Tasks    []string        `json:"tasks,omitempty"` // names; none: those that hang on triggers
 	Trigger  string          `json:"trigger,omitempty"`
@@ -65,6 +66,19 @@ type Op struct {
 	Done    int64  `json:"done,omitempty"` // ms, 0: it waits
 	Refused bool   `json:"refused,omitempty"`
 	Outcome string `json:"outcome,omitempty"`
+}
+
+// ApplyOp returns an operation that puts jobs in place of those of the same names: of all or of none.
+func ApplyOp(defs ...*jobs.Job) (*Op, error) {
+	text, err := json.Marshal(defs)
+	if err == nil && len(text) > jobs.MostBytes {
+		err = fmt.Errorf("together the jobs have %d bytes as they are stored, at most %d: apply them in parts", len(text), jobs.MostBytes)
+	}
+	names := make([]string, len(defs))
+	for i, def := range defs {
+		names[i] = def.Name
+	}
+	return &Op{Kind: OpApply, Job: strings.Join(names, ", "), Defs: text}, err
 }
 
 // A Ledger is the jobs of a scheduler, and the operations on them. Its methods block and may be called concurrently, as those of
@@ -195,7 +209,8 @@ type Job struct {
 	V        int       `json:"v"`
 	Rev      int64     `json:"rev"` // the operation that made it so
 	Def      *jobs.Job `json:"def"`
-	Was      *jobs.Job `json:"was,omitempty"`      // the definition before, while the operation is under way
+	Begun    bool      `json:"begun,omitempty"`    // that operation is under way: partitions may not know the job yet
+	Was      *jobs.Job `json:"was,omitempty"`      // the definition before, if there was one, while the operation is under way
 	Replaced []string  `json:"replaced,omitempty"` // hashes of the last definitions before
 	Pause    *Pause    `json:"pause,omitempty"`
 	By       string    `json:"by,omitempty"`
@@ -236,22 +251,27 @@ func (l Ledger) Jobs(ctx context.Context) (map[string]*Job, error) {
 	return all, nil
 }
 
-// StoreJob stores a job as an operation made it; nil deletes it. Its error is ErrLater if a later one has been
-// there.
-func (l Ledger) StoreJob(ctx context.Context, fence, name string, operation int64, j *Job) error {
-	text := ""
-	if j != nil {
-		j.V = version
-		data, err := json.Marshal(j)
-		if err != nil {
+// StoreJobs stores jobs as an operation made them; nil deletes one. Its error is ErrLater if a later operation has been there.
+func (l Ledger) StoreJobs(ctx context.Context, fence string, operation int64, all map[string]*Job) error {
+	for names := range slices.Chunk(slices.Sorted(maps.Keys(all)), PerCall) {
+		stored, done := map[string]string{}, false
+		for _, name := range names {
+			stored[name] = ""
+			if j := all[name]; j != nil {
+				j.V = version
+				text, err := json.Marshal(j)
+				if err != nil {
+					return err
+				}
+				stored[name] = fmt.Sprintf("%d %s", operation, text)
+			}
+		}
+		if err := l.do(ctx, "jobs", obj{"fence": fence, "operation": operation, "jobs": stored}, &done); err != nil {
 			return err
 		}
-		text = fmt.Sprintf("%d %s", operation, data)
+		if !done {
+			return ErrLater
+		}
 	}
-	done := false
-	err := l.do(ctx, "job", obj{"fence": fence, "name": name, "operation": operation, "stored": text}, &done)
-	if err == nil && !done {
-		err = ErrLater
-	}
-	return err
+	return nil
 }

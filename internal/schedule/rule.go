@@ -108,37 +108,27 @@ func compileTask(defs []*Definition, partition func(source string) int, j *Job, 
 		if err != nil {
 			continue // Check has refused it
 		}
-		source, results := r.Source.String(), "s"
-		switch {
-		case len(t.OnFailure) > 0:
-			results = "f"
-			def.Handles = append(def.Handles, source)
-		case r.Ended:
+		source, list, results, fails := r.Source.String(), &def.After, "s", len(t.OnFailure) > 0
+		if fails {
+			list, results = &def.Handles, "f"
+		} else if r.Ended {
 			results = "sfk"
-			fallthrough
-		default:
-			def.After = append(def.After, source)
 		}
-		defs[partition(source)].Target(source, results, task, len(t.OnFailure) > 0)
+		*list = append(*list, source)
+		defs[partition(source)].Target(source, results, task, fails)
 	}
 	defs[partition(task)].Task(task, def)
 }
 
-// Redefine has the partitions know what now says in place of old: first of the tasks, since a token for an unknown task is lost; then of what
-// concerns them, since an end without targets is lost, too; and then of the triggers, whose times begin at once.
+// Redefine has the partitions know what now says in place of old: all of them make one step before any makes the next one.
 func (s *Scheduler) Redefine(ctx context.Context, operation int64, old, now []*Definition) error {
-	tasks, whole := make([]*Definition, len(now)), make([]*Definition, len(now))
+	all := make([][3][]any, len(now))
 	for n := range now {
-		tasks[n], whole[n] = &Definition{maps.Clone(old[n].Fields), old[n].Rules}, &Definition{now[n].Fields, old[n].Rules}
-		for field, text := range now[n].Fields {
-			if strings.HasPrefix(field, taskField) {
-				tasks[n].Fields[field] = text
-			}
-		}
+		all[n] = steps(old[n], now[n])
 	}
-	for _, step := range [][2][]*Definition{{old, tasks}, {tasks, whole}, {whole, now}} {
+	for step := range 3 {
 		for n := range now {
-			if err := s.Define(ctx, n, operation, step[0][n], step[1][n]); err != nil {
+			if err := s.tell(ctx, n, operation, all[n][step]); err != nil {
 				return err
 			}
 		}

@@ -31,7 +31,7 @@ var scripts = store.ReadScripts(sources, "cells", store.Prelude, store.Fence, st
 
 // lasting are the scripts whose effects another partition relies on, or who asked for an operation: where the app has replicas confirm
 // writes, a failover must not forget these. Repeated they write something even if nothing changes, since that is what is confirmed.
-var lasting = map[string]bool{"apply": true, "freeze": true, "thaw": true, "define": true, "adapt": true, "submit": true, "job": true}
+var lasting = map[string]bool{"apply": true, "freeze": true, "thaw": true, "define": true, "adapt": true, "submit": true, "jobs": true}
 
 // PerCall is how many items a call has at most: more would hold the server for long.
 const PerCall = 128

@@ -44,7 +44,7 @@ func opState(op *schedule.Op) OpState {
 const opPoll = 50 * time.Millisecond
 
 // do asks for an operation, waits until a worker has done it, and returns what that did.
-func (s *scheduler) do(ctx context.Context, op *schedule.Op, wait bool) (did string, err error) {
+func (s *scheduler) do(ctx context.Context, op *schedule.Op, wait bool) (result string, err error) {
 	if op.Number, err = s.Ledger().Submit(ctx, op); err == nil && wait {
 		op.Outcome, err = s.Ledger().WaitOp(ctx, op.Number, opPoll)
 	}
@@ -54,44 +54,39 @@ func (s *scheduler) do(ctx context.Context, op *schedule.Op, wait bool) (did str
 	case err != nil:
 		return "", err
 	}
-	return fmt.Sprintf("job %s: %s (operation %d)", op.Job, cmp.Or(op.Outcome, "stored"), op.Number), nil
+	return did(op), nil
 }
 
-// ask does operations, or with --no-wait has them stored. All are stored before it waits for any: who interrupts it has asked for all.
-func (r *request) ask(ctx context.Context, ops ...*schedule.Op) error {
-	var all []OpState
-	for i, op := range ops {
-		if op.ID = r.Flags.String(flagID); op.ID != "" && len(ops) > 1 {
-			op.ID = fmt.Sprintf("%s %d", op.ID, i)
-		}
-		op.By, op.Why = rules.Whoami(), r.Flags.String("why")
-		_, err := r.Audited(ctx, "schedule "+op.Kind, r.name+"/"+op.Job, func(ctx context.Context) (string, error) {
-			return r.do(ctx, op, false)
-		})
-		if err != nil {
-			return fmt.Errorf("%s of job %s: %w", op.Kind, op.Job, err)
-		}
+// did says what an operation did, in a line for each job that was applied.
+func did(op *schedule.Op) string {
+	text, number := op.Job+": "+cmp.Or(op.Outcome, "stored"), fmt.Sprintf(" (operation %d)", op.Number)
+	if op.Kind == schedule.OpApply && op.Outcome != "" {
+		text = op.Outcome
 	}
-	for _, op := range ops {
-		if !r.Flags.Bool(flagNoWait) {
-			var err error
-			if op.Outcome, err = r.Ledger().WaitOp(ctx, op.Number, opPoll); err != nil {
-				return fmt.Errorf("%s of job %s: %w", op.Kind, op.Job, err)
-			}
-		}
-		all = append(all, opState(op))
+	return "job " + strings.ReplaceAll(text, "\n", number+"\njob ") + number
+}
+
+// ask does an operation, or with --no-wait has it stored.
+func (r *request) ask(ctx context.Context, op *schedule.Op) error {
+	op.ID, op.By, op.Why = r.Flags.String(flagID), rules.Whoami(), r.Flags.String("why")
+	_, err := r.Audited(ctx, "schedule "+op.Kind, r.name+"/"+op.Job, func(ctx context.Context) (string, error) { return r.do(ctx, op, false) })
+	if err == nil && !r.Flags.Bool(flagNoWait) {
+		op.Outcome, err = r.Ledger().WaitOp(ctx, op.Number, opPoll)
 	}
-	return r.Print(all, func(t extension.Table) {
-		for _, op := range all {
-			t.Linef("job %s: %s (operation %d)", op.Job, cmp.Or(op.Outcome, "stored"), op.Operation)
+	if err != nil {
+		return fmt.Errorf("%s of job %s: %w", op.Kind, op.Job, err)
+	}
+	return r.Print([]OpState{opState(op)}, func(t extension.Table) {
+		for line := range strings.Lines(did(op)) {
+			t.Linef("%s", strings.TrimSuffix(line, "\n"))
 		}
 	})
 }
 
 func runApply(ctx context.Context, r *request) error {
-	var ops []*schedule.Op
+	var defs []*jobs.Job
 	var wrong []error
-	changes, all := []Change{}, map[string]*jobs.Job{}
+	changes, all, fileOf := []Change{}, map[string]*jobs.Job{}, map[string]string{}
 	for name, j := range r.jobs {
 		all[name] = j.Def
 	}
@@ -100,19 +95,19 @@ func runApply(ctx context.Context, r *request) error {
 		if err != nil {
 			return err
 		}
-		defs, faults := jobs.ParseFile(data)
+		some, faults := jobs.ParseFile(data)
 		for _, f := range faults {
 			wrong = append(wrong, fmt.Errorf("%s: %w", file, f))
 		}
-		for _, def := range defs {
-			text, err := def.Encode()
-			if err != nil {
-				return err
+		for _, def := range some {
+			if other, twice := fileOf[def.Name]; twice && len(faults) == 0 {
+				wrong = append(wrong, fmt.Errorf("%s: job %s is in %s, too", file, def.Name, other))
 			}
-			ops = append(ops, &schedule.Op{Kind: schedule.OpApply, Job: def.Name, Def: text})
+			fileOf[def.Name] = file
 			changes = append(changes, Change{def.Name, jobs.Diff(all[def.Name], def)})
 			all[def.Name] = def
 		}
+		defs = append(defs, some...)
 	}
 	if len(wrong) == 0 {
 		_, faults := jobs.NewGraph(all)
@@ -120,11 +115,12 @@ func runApply(ctx context.Context, r *request) error {
 			wrong = append(wrong, f)
 		}
 	}
-	if len(wrong) > 0 {
-		return fmt.Errorf("nothing is applied:\n%w", errors.Join(wrong...))
+	op, err := schedule.ApplyOp(defs...)
+	if err = errors.Join(append(wrong, err)...); err != nil {
+		return fmt.Errorf("nothing is applied:\n%w", err)
 	}
 	if !r.Flags.Bool(flagDryRun) {
-		return r.ask(ctx, ops...)
+		return r.ask(ctx, op)
 	}
 	return r.Print(changes, func(t extension.Table) {
 		for _, c := range changes {
@@ -206,7 +202,7 @@ func runOps(ctx context.Context, r *request) error {
 			if op.Refused {
 				outcome = "refused: " + outcome
 			}
-			t.Row(op.Operation, show(op.At), words.Dash(op.By), op.Kind, op.Job, outcome)
+			t.Row(op.Operation, show(op.At), words.Dash(op.By), op.Kind, op.Job, strings.ReplaceAll(outcome, "\n", "; "))
 		}
 	})
 }

@@ -165,4 +165,31 @@ func (o *office) files() {
 		return strings.Contains(o.run(0, "", "schedule", "ops", "gone"), "removed")
 	})
 	o.run(1, `no job "other"`, "schedule", "show", "other")
+	o.together()
+}
+
+// together applies two files whose jobs wait for each other.
+func (o *office) together() {
+	dir := o.t.TempDir()
+	file := func(name, text string) string {
+		path := filepath.Join(dir, name)
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			o.t.Fatal(err)
+		}
+		return path
+	}
+	x := file("x.yaml", "job: x\ntasks:\n  - {name: a, after: [report/task/sum]}\n  - {name: c, after: [y/task/b]}\n")
+	y := file("y.yaml", "job: y\ntasks:\n  - {name: b, after: [x/task/a]}\n")
+	circle := file("circle.yaml", "job: y\ntasks:\n  - {name: b, after: [x/task/c]}\n")
+	o.run(1, "y/task/b is not there: there is no job y", "schedule", "apply", x)
+	o.run(1, "it waits for itself", "schedule", "apply", x, circle)
+	o.run(1, "circle.yaml: job y is in "+y+", too", "schedule", "apply", x, y, circle)
+	o.run(0, "job y: new", "schedule", "apply", x, y, "--dry-run")
+	o.run(1, `no job "x"`, "schedule", "show", "x")
+	lines := strings.Split(strings.TrimSpace(o.run(0, "job x: new: 0 triggers, 2 tasks (operation", "schedule", "apply", x, y, "--id", "both")), "\n")
+	if len(lines) != 2 || !strings.HasPrefix(lines[1], "job y: new: 0 triggers, 1 tasks (operation ") {
+		o.t.Errorf("%q", lines)
+	}
+	o.run(0, "x: new: 0 triggers, 2 tasks; y: new: 0 triggers, 1 tasks", "schedule", "ops", "both")
+	o.run(0, "jobs/x, y", "audit", "ls")
 }

@@ -1,18 +1,10 @@
--- Sets and deletes definitions, and the rules of triggers. An operation that is older than the last one changes nothing.
+-- Changes definitions, and the rules of triggers. An operation that is older than the last one changes nothing.
 --
--- Asks    operation; set: fields of definitions with their values; gone: fields to delete; rules of triggers to set, of each: id, rule, position
---         if it has none, paused; lost: triggers to delete
+-- Asks    operation; changes, of each: field and value, '' if it goes; or of a trigger: id, rule, '' if it goes, position if it has none, paused
 -- Returns 1; 2: more runs may go on, or have to go: repeat the call; 0: the operation is too old
 if tonumber(call('HGET', DEFS, 'rev') or '0') > ask.operation then return answer(0) end
 call('HSET', DEFS, 'rev', time_text(ask.operation))
 local left = 128
-
--- A limit may have become larger, or none, or a pause has ended.
-for field, value in pairs(ask.set) do
-	call('HSET', DEFS, field, value)
-	local task = field:match('^task:(.*)')
-	if task and left > 0 then left = left - admit_next(task, def_of(task), left) end
-end
 
 -- Makes void what is held of a task that goes.
 local function let_go(task)
@@ -27,13 +19,24 @@ local function let_go(task)
 	end
 end
 
-for _, field in each(ask.gone) do
-	call('HDEL', DEFS, field)
+local function set_field(field, value)
 	local task = field:match('^task:(.*)')
-	if task then let_go(task) end
+	if value == '' then
+		call('HDEL', DEFS, field)
+		if task then let_go(task) end
+		return
+	end
+	call('HSET', DEFS, field, value)
+	-- A limit may have become larger, or none, or a pause has ended.
+	if task and left > 0 then left = left - admit_next(task, def_of(task), left) end
 end
-for _, r in each(ask.rules) do
-	local id = r.id
+
+local function set_rule(id, r)
+	if r.rule == '' then
+		call('ZREM', HEAP, id)
+		call('HDEL', RULES, id, '@' .. id, '-' .. id)
+		return
+	end
 	call('HSET', RULES, id, r.rule)
 	if call('HEXISTS', RULES, '@' .. id) == 0 then call('HSET', RULES, '@' .. id, r.position) end
 	if r.paused then -- what catches up goes on: its runs are held
@@ -43,8 +46,8 @@ for _, r in each(ask.rules) do
 		wake(LOG, OWN, '0')
 	end
 end
-for _, id in each(ask.lost) do
-	call('ZREM', HEAP, id)
-	call('HDEL', RULES, id, '@' .. id, '-' .. id)
+
+for _, c in ipairs(ask.changes) do
+	if c.field then set_field(c.field, c.value) else set_rule(c.id, c) end
 end
 return answer(left > 0 and 1 or 2)

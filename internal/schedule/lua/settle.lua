@@ -4,8 +4,6 @@
 -- Asks    fence of the owner; number; op: its JSON with the outcome; keep: how many operations stay; again: another one may have its ID
 -- Returns nothing
 -- Errors  FENCED
-local fenced = fence(OWN, ask.fence)
-if fenced then return fenced end
 local ops, n = KEYS[15], time_text(ask.number)
 call('ZREM', HEAP, 'op:' .. string.format('%016.0f', ask.number))
 if call('HEXISTS', ops, n) == 1 then call('HSET', ops, n, ask.op) end

@@ -42,7 +42,7 @@ var scheduleMutants = map[string][]mutant{
 		{"a trigger fires once", fireLua, " and (seen[2] or '0') == f.position", "", plainNets},
 		{"what was held goes on", defineLua, "if task and left > 0 then left = left - admit_next(task, def_of(task), left) end", "", "TestPausedRunsAreHeld/redis"},
 		{"cells stay until their facts are acked", pruneLua, "or not g.u or g.u >= ask.looked or", "or not g.u or", "TestForgottenAfterTheLook/redis"},
-		{"a trigger fires once all is known", "internal/schedule/rule.go", "{tasks, whole}, {whole, now}", "{tasks, now}, {whole, now}", "TestTriggersFireOnceAllIsKnown/redis"},
+		{"a trigger fires once all is known", "internal/schedule/define.go", "steps[2] = append(steps[2], due)", "steps[1] = append(steps[1], due)", "TestTriggersFireOnceAllIsKnown/redis"},
 		{"a partition that forgot drops no tokens", applyLua, "if call('HEXISTS', DEFS, 'rev') == 0 then", "if false then", "TestAPartitionThatForgotWaits/redis"},
 		{"a runner keeps what it names", beatRuns, "if not named[cell] then", "if true then", "TestBeats/redis"},
 	},

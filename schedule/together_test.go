@@ -1,0 +1,156 @@
+// Jobs that are applied together.
+
+package schedule_test
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/runnel-go/runnel/internal/jobs"
+	"github.com/runnel-go/runnel/internal/keys"
+	"github.com/runnel-go/runnel/internal/redisconn"
+	ischedule "github.com/runnel-go/runnel/internal/schedule"
+	"github.com/runnel-go/runnel/internal/store"
+	"github.com/runnel-go/runnel/schedule"
+)
+
+// release declares two jobs that wait for each other: of one chain of tasks, each is in the other job than the one before.
+func release(r *rig, s *schedule.Scheduler, n, tasks int) {
+	var both [2]schedule.Job
+	both[0].Triggers = []schedule.Trigger{{Name: "minute", Every: time.Minute, Start: begin, CatchUp: schedule.CatchUpNone}}
+	for i := range tasks {
+		after := "trigger/minute"
+		if i > 0 {
+			after = fmt.Sprintf("%c/task/t%d", 'a'+(i-1)%2, i-1)
+		}
+		both[i%2].Tasks = append(both[i%2].Tasks, schedule.Task{Name: fmt.Sprint("t", i), After: []string{after}, Do: r.does(nil)})
+	}
+	for i, job := range both {
+		job.Description = fmt.Sprint("release ", n)
+		s.Job(string(rune('a'+i)), job)
+	}
+}
+
+// stored are the jobs of a scheduler as Redis has them, or its operations.
+func (r *rig) stored(kind string) map[string]string {
+	return r.c.Redis().HGetAll(r.c.Context(), "__"+kind+":shop.schedule.0").Val()
+}
+
+// Wherever a worker dies that replaces two jobs which wait for each other, the next one goes on with the same operation.
+func TestAnInterruptedApplyOfSeveralJobsIsFinished(t *testing.T) {
+	const trip = 40 * time.Millisecond
+	died := map[string]bool{}
+	for phase := 0; phase < 100; phase++ {
+		over, now := false, 1
+		inRig(t, nil, func(r *rig, s *schedule.Scheduler) { release(r, s, now, 4+now) }, func(r *rig) {
+			first := r.start("w1")
+			r.c.Wait(func() bool { return strings.Contains(r.stored("sops")["1"], `"done"`) })
+			r.done(r.s.Pause(r.c.Context(), "b", nil))
+			first.Kill()
+			now = 2
+			r.c.Latency(trip)
+			second := r.c.Start("w2")
+			r.c.Wait(func() bool { return r.stored("sops")["3"] != "" })
+			if phase > 0 {
+				r.c.Wait(func() bool { return strings.Contains(r.stored("sjobs")["a"], `"begun"`) })
+			}
+			r.c.Sleep(time.Duration(phase) * trip / 2)
+			second.Kill()
+			r.c.Latency(0)
+			over = strings.Contains(r.stored("sops")["3"], `"done"`)
+			jobs := r.stored("sjobs")
+			died[fmt.Sprint(strings.Count(jobs["a"]+jobs["b"], `"begun"`), over)] = true
+
+			r.start("w3")
+			r.c.Wait(func() bool { return strings.Contains(r.stored("sops")["3"], `"done"`) })
+			ops, jobs := r.stored("sops"), r.stored("sjobs")
+			if ops["seq"] != "3" || !strings.Contains(ops["3"], `a: replaced: 1 triggers, 3 tasks\nb: replaced: 0 triggers, 3 tasks`) {
+				t.Errorf("phase %d: operations %v", phase, ops)
+			}
+			for name, text := range jobs {
+				begun := strings.Contains(text, `"begun"`) || strings.Contains(text, `"was"`)
+				if len(jobs) != 2 || begun || !strings.Contains(text, "release 2") || strings.Contains(text, `"pause"`) != (name == "b") {
+					t.Errorf("phase %d: job %s: %s", phase, name, text)
+				}
+			}
+			r.done(r.s.Resume(r.c.Context(), "b", nil))
+			r.c.Sleep(time.Until(time.Now().Truncate(time.Minute).Add(55 * time.Second)))
+			r.notes()
+			r.c.Sleep(20 * time.Second)
+			at, want := time.Now().Truncate(time.Minute).Format("15:04"), []string{}
+			for i := range 6 {
+				want = append(want, fmt.Sprintf("t%d@%s", i, at))
+			}
+			r.want(fmt.Sprint("phase ", phase), want...)
+		})
+		if over || t.Failed() {
+			break
+		}
+	}
+	if !died["0 false"] || !died["2 false"] || !died["0 true"] {
+		t.Errorf("workers died at %v, want some before it began, some in the middle, one at its end", died)
+	}
+}
+
+// Of jobs that people apply together none is stored if one is refused, and no partition knows any.
+func TestOfARefusedSetNothingIsApplied(t *testing.T) {
+	inRig(t, nil, func(r *rig, s *schedule.Scheduler) {}, func(r *rig) {
+		r.start("w1")
+		client, err := store.Open(redisconn.Options{Redis: r.c.Redis(), Keys: keys.Keys{App: "shop", Layout: keys.Standalone}})
+		r.must(err)
+		right := &jobs.Job{Name: "a", Triggers: []jobs.Trigger{{Name: "t", Cron: "* * * * *"}}, Tasks: []jobs.Task{{Name: "a", After: []string{"trigger/t"}, Handler: "a"}}}
+		wrong := &jobs.Job{Name: "b", Tasks: []jobs.Task{{Name: "b", After: []string{"a/task/a", "c/task/gone"}, Handler: "b"}}}
+		op, err := ischedule.ApplyOp(right, wrong)
+		r.must(err)
+		ledger := ischedule.New(client, "schedule").Ledger()
+		n, err := ledger.Submit(r.c.Context(), op)
+		r.must(err)
+		if _, err := ledger.WaitOp(r.c.Context(), n, time.Second); err == nil || !strings.Contains(err.Error(), "c/task/gone is not there") {
+			t.Error(err)
+		}
+		if jobs := r.stored("sjobs"); len(jobs) > 0 {
+			t.Errorf("jobs %v", jobs)
+		}
+		for n := range 4 {
+			for field, text := range r.c.Redis().HGetAll(r.c.Context(), fmt.Sprintf("__sdef:shop.schedule.%d", n)).Val() {
+				if strings.Contains(field, "/") {
+					t.Errorf("partition %d knows %s: %s", n, field, text)
+				}
+			}
+		}
+	})
+}
+
+// Of the jobs of a program those come that can: what others wait for may come later, from a file. With the next worker the others come, too.
+func TestOneWrongJobOfCodeKeepsNoOtherBack(t *testing.T) {
+	source := "c/task/gone"
+	inRig(t, nil, func(r *rig, s *schedule.Scheduler) {
+		trigger := schedule.Trigger{Name: "minute", Every: time.Minute, Start: begin.Add(30 * time.Second)}
+		s.Job("a", one(trigger, schedule.Task{Do: r.does(nil)}))
+		s.Job("b", schedule.Job{Tasks: []schedule.Task{{Name: "b", After: []string{source}, Do: r.does(nil)}}})
+		s.Job("d", schedule.Job{Tasks: []schedule.Task{{Name: "d", After: []string{"b/task/b"}, Do: r.does(nil)}}})
+	}, func(r *rig) {
+		r.start("w1")
+		r.c.Sleep(time.Minute)
+		if op := r.stored("sops")["1"]; !strings.Contains(op, "c/task/gone is not there") || !strings.Contains(op, "there is no job b") {
+			t.Error(op)
+		}
+		if jobs := r.stored("sjobs"); len(jobs) != 1 || strings.Contains(jobs["a"], `"begun"`) {
+			t.Errorf("jobs %v", jobs)
+		}
+		r.want("runs of what is right", "a@00:00")
+		source = "a/task/a"
+		r.start("w2")
+		r.c.Sleep(time.Minute)
+		if jobs := r.stored("sjobs"); len(jobs) != 3 {
+			t.Errorf("jobs %v", jobs)
+		}
+		r.c.Sleep(time.Minute)
+		if got := r.notes(); !slices.Contains(got, "b@00:02") || !slices.Contains(got, "d@00:02") {
+			t.Errorf("runs once all is right: %q", got)
+		}
+	})
+}
