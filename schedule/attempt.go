@@ -118,15 +118,14 @@ func (c *crew) tellNoHandler(r *run, err error) {
 type ending struct {
 	ischedule.End
 	partition int
-	err       error
 }
 
 // finish stores the end of a run, again until its outcome is known: repeated, it does no harm.
 func (c *crew) finish(e *ending) {
 	outage.Retry(c.calls, c.s.log, "ends of runs", func() error {
-		e.err = nil
+		e.Err = nil
 		c.ends.Do(c.calls, e)
-		return e.err
+		return e.Err
 	})
 }
 
@@ -137,7 +136,4 @@ func (c *crew) send(ctx context.Context, all []*ending) {
 		by[e.partition] = append(by[e.partition], &e.End)
 	}
 	c.s.calls.Finish(ctx, by)
-	for _, e := range all {
-		e.err = e.Err
-	}
 }

@@ -1,7 +1,6 @@
 package schedule
 
 import (
-	"maps"
 	"sync"
 	"time"
 
@@ -31,7 +30,7 @@ func show(app *runnel.App, s *Scheduler) {
 }
 
 // Count adds what the crews have counted.
-func (a *shown) Count(add func(schedulers.Counted)) {
+func (a *shown) Count(add func(extension.Sample)) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	for _, s := range a.all {
@@ -73,11 +72,15 @@ func (c *counters) add(e *ischedule.End, took time.Duration) {
 	of.spent.Add(took)
 }
 
-func (c *counters) each(scheduler string, add func(schedulers.Counted)) {
+func (c *counters) each(scheduler string, add func(extension.Sample)) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for task, of := range c.by {
 		s, _ := jobs.ParseSource(task)
-		add(schedulers.Counted{Scheduler: scheduler, Job: s.Job, Task: s.Name, Ends: maps.Clone(of.ends), Spent: of.spent.Clone()})
+		for result, n := range of.ends {
+			add(extension.Sample{Metric: schedulers.Ends, Labels: []string{s.Job, result, scheduler, s.Name}, Value: float64(n)})
+		}
+		spent := of.spent.Clone()
+		add(extension.Sample{Metric: schedulers.Spent, Labels: []string{s.Job, scheduler, s.Name}, Histogram: &spent})
 	}
 }

@@ -12,26 +12,20 @@ import (
 	"github.com/runnel-go/runnel/internal/inspect"
 	"github.com/runnel-go/runnel/internal/store"
 	"github.com/runnel-go/runnel/internal/words"
-	"github.com/runnel-go/runnel/internal/worker"
 )
 
 // A Process is what the schedulers of the app's code do in this process. Count may be called concurrently.
 type Process interface {
-	Count(add func(Counted)) // calls add for each task that has run here
-}
-
-// Counted is what this process counts of a task.
-type Counted struct {
-	Scheduler, Job, Task string
-	Ends                 map[string]int64 // by result
-	Spent                worker.Histogram // how long its attempts took
+	Count(add func(extension.Sample)) // calls add with Ends and Spent of each task that has run here
 }
 
 var (
-	ends = &extension.Metric{
+	// Ends counts attempts. Its labels are job, result, scheduler and task.
+	Ends = &extension.Metric{
 		Name: "attempts_total", Kind: extension.Counter, Labels: []string{"job", "result", "scheduler", "task"},
 		Help: "Attempts that this worker has ended, by result: success, skipped, failed, timeout, interrupted or refused."}
-	spent = &extension.Metric{
+	// Spent is how long they took. Its labels are job, scheduler and task.
+	Spent = &extension.Metric{
 		Name: "attempt_seconds", Kind: extension.Histogram, Labels: []string{"job", "scheduler", "task"},
 		Help: "How long an attempt took."}
 	runs = &extension.Metric{
@@ -40,7 +34,7 @@ var (
 	late = &extension.Metric{
 		Name: "trigger_late_seconds", Kind: extension.Gauge, Labels: []string{"job", "scheduler", "trigger"}, OfApp: true,
 		Help: "Time since a trigger was to go on; 0 before that."}
-	metrics = []*extension.Metric{ends, spent, runs, late}
+	metrics = []*extension.Metric{Ends, Spent, runs, late}
 )
 
 // gatherer returns the Gather of the extension.
@@ -49,16 +43,9 @@ func gatherer(p Process) func(context.Context, *store.Client, bool, func(extensi
 		if ofApp {
 			return gatherStored(ctx, c, add)
 		}
-		if p == nil {
-			return nil
+		if p != nil {
+			p.Count(add)
 		}
-		p.Count(func(of Counted) {
-			for result, n := range of.Ends {
-				labels := []string{of.Job, result, of.Scheduler, of.Task}
-				add(extension.Sample{Metric: ends, Labels: labels, Value: float64(n)})
-			}
-			add(extension.Sample{Metric: spent, Labels: []string{of.Job, of.Scheduler, of.Task}, Histogram: &of.Spent})
-		})
 		return nil
 	}
 }
