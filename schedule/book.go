@@ -3,7 +3,6 @@ package schedule
 import (
 	"context"
 	"fmt"
-	"sync"
 	"time"
 
 	"github.com/runnel-go/runnel"
@@ -15,8 +14,7 @@ import (
 // heard of yet has it read again.
 type book struct {
 	busy  chan struct{} // has one token while jobs are looked up; a mutex would not heed contexts
-	begin sync.Once
-	at    time.Time // of the last read
+	at    time.Time     // of the last read
 	tasks map[string]*taskOf
 }
 
@@ -41,7 +39,6 @@ func (t *taskOf) wait(r *run) time.Duration {
 // taskOf returns the task of a run and the function that does it; without one the error says why.
 func (s *Scheduler) taskOf(ctx context.Context, r *run) (*taskOf, Func, error) {
 	b := &s.book
-	b.begin.Do(func() { b.busy = make(chan struct{}, 1) })
 	select {
 	case b.busy <- struct{}{}:
 		defer func() { <-b.busy }()

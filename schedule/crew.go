@@ -186,19 +186,17 @@ func (c *crew) work(ctx context.Context) error {
 		defer close(register)
 		c.register(ctx)
 	}(ctx)
-	grace, over := time.Duration(-1), make(chan struct{})
-	for over != nil {
+	over := make(chan struct{})
+	for working := true; working; {
 		timer := time.NewTimer(c.life() / looksPerLife)
 		select {
 		case <-timer.C:
 			c.beat()
 		case <-ctx.Done():
-			if ctx = context.WithoutCancel(ctx); grace < 0 {
-				grace = cmp.Or(s.opts.Grace, s.inherited.Grace)
-				go c.close(grace, over)
-			}
+			ctx = context.WithoutCancel(ctx)
+			go c.close(cmp.Or(s.opts.Grace, s.inherited.Grace), over)
 		case <-over:
-			over = nil
+			working = false
 		}
 		timer.Stop()
 	}

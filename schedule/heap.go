@@ -132,7 +132,8 @@ func (o *owner) planList(f *ischedule.Fire, rule *ischedule.Rule, times *jobs.Ti
 		all = listOf(rule, times)
 		o.lists[f.ID] = all
 	}
-	waiting, err := o.s.calls.Waiting(o.ctx, o.s.partitions(), jobOf(f.Source))
+	source, _ := jobs.ParseSource(f.Source)
+	waiting, err := o.s.calls.Waiting(o.ctx, o.s.partitions(), source.Job)
 	if err != nil {
 		return err
 	}
@@ -183,10 +184,4 @@ func (o *owner) planPause(f *ischedule.Fire, rule *ischedule.Rule, now time.Time
 	_, err := o.s.calls.Ledger().Submit(o.ctx, &ischedule.Op{ID: fmt.Sprintf("end of pause %d", rule.Rev), Kind: ischedule.OpResume, Job: job, Rev: rule.Rev, Why: "its time was over", At: now.UnixMilli()})
 	f.Over = true
 	return f, err
-}
-
-// jobOf returns the job of a source.
-func jobOf(source string) string {
-	s, _ := jobs.ParseSource(source)
-	return s.Job
 }

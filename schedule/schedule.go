@@ -76,7 +76,7 @@ func New(app *runnel.App, name string, opts *Options) *Scheduler {
 	if opts != nil {
 		o = *opts
 	}
-	s := &Scheduler{name: name, app: app, opts: o, jobs: map[string]*jobs.Job{}, handlers: map[string]Func{}}
+	s := &Scheduler{name: name, app: app, opts: o, jobs: map[string]*jobs.Job{}, handlers: map[string]Func{}, book: book{busy: make(chan struct{}, 1)}}
 	if o.Concurrency < 0 || o.Concurrency > mostConcurrency || o.Ahead < 0 || o.Timeout < 0 || o.Keep < 0 || o.KeepMin < 0 {
 		panic(s.where() + fmt.Sprintf("Concurrency %d of 1 to %d, Ahead %d, Timeout %v, Keep %d, KeepMin %v: out of range", o.Concurrency, mostConcurrency, o.Ahead, o.Timeout, o.Keep, o.KeepMin))
 	}
