@@ -134,7 +134,7 @@ func (x *operation) apply() (string, error) {
 func (x *operation) right(changes map[string]*ischedule.Job) (now map[string]*ischedule.Job, left error) {
 	for {
 		now = with(x.all, changes)
-		_, wrong := jobs.NewGraph(defsOf(now))
+		wrong := jobs.Faults(defsOf(x.all), defsOf(now))
 		if len(wrong) == 0 {
 			return now, left
 		}
@@ -144,7 +144,7 @@ func (x *operation) right(changes map[string]*ischedule.Job) (now map[string]*is
 			s, _ := jobs.ParseSource(f.Place)
 			delete(changes, s.Job)
 		}
-		if len(changes) == n { // what is stored is wrong already
+		if len(changes) == n { // jobs that stay would wait for what goes
 			clear(changes)
 			return now, left
 		}

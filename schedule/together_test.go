@@ -154,3 +154,23 @@ func TestOneWrongJobOfCodeKeepsNoOtherBack(t *testing.T) {
 		}
 	})
 }
+
+// What waits for a job that was removed by force is wrong from then on, and keeps no other job back.
+func TestAJobRemovedByForceKeepsNoOtherBack(t *testing.T) {
+	inRig(t, nil, func(r *rig, s *schedule.Scheduler) { s.Handle("a", r.does(nil)) }, func(r *rig) {
+		ctx, job := r.c.Context(), one(schedule.Trigger{Name: "minute", Every: time.Minute, Start: begin.Add(time.Minute)}, schedule.Task{Handler: "a"})
+		waits := schedule.Job{Tasks: []schedule.Task{{Name: "b", After: []string{"j/task/a"}, Handler: "a"}}}
+		r.start("w")
+		r.done(r.s.Apply(ctx, "j", job, nil))
+		r.done(r.s.Apply(ctx, "waits", waits, nil))
+		r.done(r.s.Remove(ctx, "j", &schedule.OpOptions{Force: true}))
+		r.done(r.s.Apply(ctx, "other", job, nil))
+		op, err := r.s.Apply(ctx, "waits", waits, nil)
+		r.must(err)
+		if outcome, err := op.Wait(ctx); err == nil {
+			t.Errorf("what waits for a job that is gone is applied anew: %s", outcome)
+		}
+		r.c.Sleep(90 * time.Second)
+		r.want("runs", "a@00:01")
+	})
+}

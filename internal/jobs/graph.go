@@ -51,6 +51,17 @@ func NewGraph(all map[string]*Job) (g *Graph, faults []Fault) {
 	return g, append(faults, g.sort()...)
 }
 
+// Faults returns what is wrong with jobs that take the place of others, but for what was wrong before with those that stay as they are: these
+// keep no other job back.
+func Faults(was, now map[string]*Job) []Fault {
+	_, old := NewGraph(was)
+	_, faults := NewGraph(now)
+	return slices.DeleteFunc(faults, func(f Fault) bool {
+		s, _ := ParseSource(f.Place)
+		return was[s.Job] == now[s.Job] && slices.ContainsFunc(old, func(o Fault) bool { return o.Place == f.Place })
+	})
+}
+
 func (g *Graph) add(s Source, n *node) {
 	g.nodes[s] = n
 	g.order = append(g.order, s)

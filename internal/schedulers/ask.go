@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"math"
 	"os"
 	"path"
@@ -90,6 +91,7 @@ func runApply(ctx context.Context, r *request) error {
 	for name, j := range r.jobs {
 		all[name] = j.Def
 	}
+	was := maps.Clone(all)
 	for _, file := range r.Args {
 		data, err := os.ReadFile(file)
 		if err != nil {
@@ -110,8 +112,7 @@ func runApply(ctx context.Context, r *request) error {
 		defs = append(defs, some...)
 	}
 	if len(wrong) == 0 {
-		_, faults := jobs.NewGraph(all)
-		for _, f := range faults {
+		for _, f := range jobs.Faults(was, all) {
 			wrong = append(wrong, f)
 		}
 	}

@@ -75,15 +75,22 @@ func gatherStored(ctx context.Context, c *store.Client, add func(extension.Sampl
 	return err
 }
 
-// findings are triggers that do not fire.
+// findings are triggers that do not fire, and runs that nobody starts.
 func findings(ctx context.Context, c *store.Client, limits inspect.Limits) (found []inspect.Finding, err error) {
-	if limits.Age == nil {
+	if limits.Age == nil && limits.Lag == nil {
 		return nil, nil
 	}
+	const queued = "%s: %s queued, above %d: have workers free places, or does a rule hold the starts? see schedule ls and rules ls"
 	const text = "%s/%s: trigger %s was to go on %s ago, above %s: does a worker run, or does a rule hold it? see schedule show %s"
 	err = gatherStored(ctx, c, func(one extension.Sample) {
 		by := time.Duration(one.Value * float64(time.Second))
-		if one.Metric != late || by <= *limits.Age {
+		if n := int64(one.Value); one.Metric == runs && one.Labels[1] == "queued" && limits.Lag != nil && n > *limits.Lag {
+			found = append(found, inspect.Finding{
+				Stream: one.Labels[0], What: "queued runs", Value: n, Limit: *limits.Lag,
+				Text: fmt.Sprintf(queued, one.Labels[0], words.Plural(n, "run"), *limits.Lag),
+			})
+		}
+		if one.Metric != late || limits.Age == nil || by <= *limits.Age {
 			return
 		}
 		job, scheduler, trigger := one.Labels[0], one.Labels[1], one.Labels[2]
