@@ -41,7 +41,7 @@ func (o *owner) operate(number int64) error {
 		default:
 			op.Outcome = outcome
 		}
-		op.Done = o.own.Now().UnixMilli()
+		op.Done, op.Defs = o.own.Now().UnixMilli(), nil // jobs are large, and operations are many
 		log := o.log.With("operation", number, "op", op.Kind, "job", op.Job, "by", op.By, "result", op.Outcome)
 		if op.Refused { // of jobs of code nothing else tells it
 			log.Warn("operation refused")
@@ -103,7 +103,7 @@ func (x *operation) apply() (string, error) {
 		lines[i] = fmt.Sprintf("%s: %s: %d triggers, %d tasks", def.Name, what, len(def.Triggers), len(def.Tasks))
 	}
 	now, left := x.right(changes)
-	if left != nil && (!x.FromCode || len(changes) == 0) {
+	if left != nil && len(changes) == 0 {
 		return "", refusal{left}
 	}
 	_, known, err := x.s.calls.Ledger().Numbers(x.ctx, x.s.partitions())
@@ -129,8 +129,8 @@ func (x *operation) apply() (string, error) {
 	return "", refusal{left}
 }
 
-// right returns all jobs with changes, from which it takes those that wait for what is not there, or for themselves; the error says why.
-// The other jobs of a program come all the same: what its code waits for may come later, from a file.
+// right returns all jobs with changes. Where these are not right it clears them; of the jobs of a program it takes only those away that wait
+// for what is not there, or for themselves, or by which others would: what code waits for may come later, from a file. The error says why.
 func (x *operation) right(changes map[string]*ischedule.Job) (now map[string]*ischedule.Job, left error) {
 	for {
 		now = with(x.all, changes)
@@ -142,9 +142,12 @@ func (x *operation) right(changes map[string]*ischedule.Job) (now map[string]*is
 		n := len(changes)
 		for _, f := range wrong {
 			s, _ := jobs.ParseSource(f.Place)
+			if changes[s.Job] == nil { // it stays, and would wait for what goes
+				maps.DeleteFunc(changes, func(name string, _ *ischedule.Job) bool { return slices.Contains(f.Jobs, name) })
+			}
 			delete(changes, s.Job)
 		}
-		if len(changes) == n { // jobs that stay would wait for what goes
+		if !x.FromCode || len(changes) == n {
 			clear(changes)
 			return now, left
 		}

@@ -155,6 +155,46 @@ func TestOneWrongJobOfCodeKeepsNoOtherBack(t *testing.T) {
 	})
 }
 
+// A job of code that no longer has a task for which a job of a file waits is refused, and so is one that closes a circle through such jobs;
+// its other jobs come.
+func TestAJobOfCodeThatWouldHurtAJobOfAFileIsRefusedAlone(t *testing.T) {
+	for name, tasks := range map[string][]schedule.Task{
+		"a task is gone": {{Name: "y", After: []string{"trigger/minute"}, Handler: "a"}},
+		"a circle":       {{Name: "x", After: []string{"trigger/minute", "f/task/f"}, Handler: "a"}},
+	} {
+		release := 1
+		inRig(t, nil, func(r *rig, s *schedule.Scheduler) {
+			s.Handle("a", r.does(nil))
+			minute := schedule.Trigger{Name: "minute", Every: time.Minute, Start: begin}
+			if release == 1 {
+				tasks := []schedule.Task{{Name: "x", After: []string{"trigger/minute"}, Handler: "a"}}
+				s.Job("z", schedule.Job{Triggers: []schedule.Trigger{minute}, Tasks: tasks})
+				return
+			}
+			s.Job("z", schedule.Job{Triggers: []schedule.Trigger{minute}, Tasks: tasks})
+			s.Job("new", one(minute, schedule.Task{Handler: "a"}))
+		}, func(r *rig) {
+			first := r.start("w1")
+			r.c.Sleep(10 * time.Second)
+			for _, of := range [][2]string{{"g", "z/task/x"}, {"f", "g/task/g"}} {
+				job := schedule.Job{Tasks: []schedule.Task{{Name: of[0], After: []string{of[1]}, Handler: "a"}}}
+				r.done(r.s.Apply(r.c.Context(), of[0], job, nil))
+			}
+			first.Kill()
+			release = 2
+			r.start("w2")
+			r.c.Sleep(time.Minute)
+			stored := r.stored("sjobs")
+			if !strings.Contains(stored["z"], `"name":"x","after":["trigger/minute"]`) || stored["new"] == "" {
+				t.Errorf("%s: z is %q, new is %q", name, stored["z"], stored["new"])
+			}
+			if op := r.stored("sops")["4"]; strings.Contains(op, `"defs"`) || !strings.Contains(op, `"refused":true`) {
+				t.Errorf("%s: %s", name, op)
+			}
+		})
+	}
+}
+
 // What waits for a job that was removed by force is wrong from then on, and keeps no other job back.
 func TestAJobRemovedByForceKeepsNoOtherBack(t *testing.T) {
 	inRig(t, nil, func(r *rig, s *schedule.Scheduler) { s.Handle("a", r.does(nil)) }, func(r *rig) {

@@ -34,7 +34,8 @@ var reserved = []string{"facts", "runs", "ops"}
 // A Fault is what is wrong with a job, and where: "task report: after".
 type Fault struct {
 	Place, Reason string
-	Line          int // of the file that was read, 0: none
+	Line          int      // of the file that was read, 0: none
+	Jobs          []string // of a fault between jobs: whose change may be the reason
 }
 
 // Error returns the fault as people read it, behind the line.
@@ -53,7 +54,7 @@ type checker struct {
 }
 
 func (c *checker) fault(line int, place, reason string, args ...any) {
-	c.faults = append(c.faults, Fault{place, fmt.Sprintf(reason, args...), line})
+	c.faults = append(c.faults, Fault{Place: place, Reason: fmt.Sprintf(reason, args...), Line: line})
 }
 
 // when adds a fault where something is wrong.

@@ -44,7 +44,7 @@ func NewGraph(all map[string]*Job) (g *Graph, faults []Fault) {
 				from.targets = append(from.targets, s)
 			} else {
 				reason := fmt.Sprintf("%s is not there: %s", r.Source, g.instead(r.Source, all[r.Job] != nil))
-				faults = append(faults, Fault{Place: s.String(), Reason: reason})
+				faults = append(faults, Fault{Place: s.String(), Reason: reason, Jobs: []string{r.Job}})
 			}
 		}
 	}
@@ -97,11 +97,11 @@ func (g *Graph) sort() (faults []Fault) {
 		switch {
 		case g.nodes[s] == nil || state[s] == done:
 		case state[s] == onWay && faults == nil:
-			cycle := []string{s.String()}
+			cycle, all := []string{s.String()}, []string{}
 			for _, other := range slices.Backward(way[slices.Index(way, s):]) {
-				cycle = append(cycle, other.String())
+				cycle, all = append(cycle, other.String()), append(all, other.Job)
 			}
-			faults = []Fault{{Place: s.String(), Reason: "it waits for itself: " + strings.Join(cycle, " → ")}}
+			faults = []Fault{{Place: s.String(), Reason: "it waits for itself: " + strings.Join(cycle, " → "), Jobs: all}}
 		case state[s] != onWay:
 			state[s], way = onWay, append(way, s)
 			for _, r := range g.nodes[s].needs {

@@ -75,7 +75,7 @@ func gatherStored(ctx context.Context, c *store.Client, add func(extension.Sampl
 	return err
 }
 
-// findings are triggers that do not fire, and runs that nobody starts.
+// findings are triggers that do not fire, and schedulers in which too many runs are queued.
 func findings(ctx context.Context, c *store.Client, limits inspect.Limits) (found []inspect.Finding, err error) {
 	if limits.Age == nil && limits.Lag == nil {
 		return nil, nil
