@@ -35,7 +35,11 @@ const opPoll = 50 * time.Millisecond
 
 // Wait blocks until a worker has done the operation, or ctx ends, and returns what it did. The error may be a *RefusedError.
 func (op *Op) Wait(ctx context.Context) (outcome string, err error) {
-	return op.s.calls.Ledger().WaitOp(ctx, op.Number, opPoll)
+	done, err := op.s.calls.Ledger().WaitOp(ctx, op.Number, opPoll)
+	if err != nil {
+		return "", err
+	}
+	return done.Outcome, nil
 }
 
 func (s *Scheduler) ask(ctx context.Context, op *ischedule.Op, o *OpOptions) (*Op, error) {
@@ -43,7 +47,7 @@ func (s *Scheduler) ask(ctx context.Context, op *ischedule.Op, o *OpOptions) (*O
 		return nil, err
 	}
 	if o != nil {
-		op.ID, op.By, op.Why, op.For, op.Force = o.ID, o.By, o.Why, o.For, o.Force
+		op.ID, op.By, op.Why, op.For, op.Force = o.ID, o.By, o.Why, jobs.Duration(o.For), o.Force
 	}
 	n, err := s.calls.Ledger().Submit(ctx, op)
 	if err != nil {
@@ -95,12 +99,9 @@ func (s *Scheduler) activate(ctx context.Context, kind string, a *Activation, o 
 	if a.Time.UnixMilli() < 0 {
 		return nil, errors.New("the logical time is missing, or before 1970")
 	}
-	return s.ask(ctx, &ischedule.Op{
-		Kind: kind, Job: a.Job, Tasks: a.Tasks, Time: a.Time.UnixMilli(), Only: a.Only, Priority: classOf(a.Priority, PriorityHigh),
-	}, o)
+	priority := jobs.Priority(cmp.Or(a.Priority, PriorityHigh))
+	return s.ask(ctx, &ischedule.Op{Kind: kind, Job: a.Job, Tasks: a.Tasks, Time: a.Time.UTC(), Only: a.Only, Priority: priority}, o)
 }
-
-func classOf(p, without Priority) int64 { return ischedule.ClassOf(jobs.Priority(cmp.Or(p, without))) }
 
 // Activate runs tasks now, done or not, and then what hangs on them: what is queued or runs of these is void.
 func (s *Scheduler) Activate(ctx context.Context, a Activation, o *OpOptions) (*Op, error) {
@@ -114,7 +115,7 @@ func (s *Scheduler) Clear(ctx context.Context, a Activation, o *OpOptions) (*Op,
 
 // Cancel ends a run: it counts no more, its context ends with ErrVoid, and nothing follows from it.
 func (s *Scheduler) Cancel(ctx context.Context, job, task string, t time.Time, o *OpOptions) (*Op, error) {
-	return s.ask(ctx, &ischedule.Op{Kind: ischedule.OpCancel, Job: job, Tasks: []string{task}, Time: t.UnixMilli()}, o)
+	return s.ask(ctx, &ischedule.Op{Kind: ischedule.OpCancel, Job: job, Tasks: []string{task}, Time: t.UTC()}, o)
 }
 
 // A Backfill is logical times of a trigger that are to run unless they have.
@@ -132,8 +133,8 @@ func (s *Scheduler) Backfill(ctx context.Context, b Backfill, o *OpOptions) (*Op
 		return nil, fmt.Errorf("a backfill from %v to %v has no time", b.From, b.To)
 	}
 	op := &ischedule.Op{
-		Kind: ischedule.OpBackfill, Job: b.Job, Trigger: b.Trigger, From: b.From.UnixMilli(), To: b.To.UnixMilli(), Order: jobs.CatchUpEarliest,
-		Priority: classOf(b.Priority, PriorityBackfill),
+		Kind: ischedule.OpBackfill, Job: b.Job, Trigger: b.Trigger, From: b.From.UTC(), To: b.To.UTC(), Order: jobs.CatchUpEarliest,
+		Priority: jobs.Priority(cmp.Or(b.Priority, PriorityBackfill)),
 	}
 	if b.Latest {
 		op.Order = jobs.CatchUpLatest

@@ -8,6 +8,7 @@ import (
 	"github.com/runnel-go/runnel"
 	"github.com/runnel-go/runnel/internal/jobs"
 	"github.com/runnel-go/runnel/internal/retryqueue"
+	ischedule "github.com/runnel-go/runnel/internal/schedule"
 )
 
 // A book is what this worker knows of the stored jobs. A run says by which operation its task was defined: one that the book has not
@@ -47,7 +48,7 @@ func (s *Scheduler) taskOf(ctx context.Context, r *run) (*taskOf, Func, error) {
 	}
 	task := b.tasks[r.Task]
 	if task == nil || task.rev < r.Rev || task.rev > r.Rev && time.Since(b.at) > bookAge { // another one, if only because Redis has forgotten everything
-		if err := s.read(ctx); err != nil {
+		if err := s.read(ctx, r); err != nil {
 			return nil, nil, err
 		}
 		if task = s.book.tasks[r.Task]; task == nil {
@@ -67,9 +68,19 @@ func (s *Scheduler) taskOf(ctx context.Context, r *run) (*taskOf, Func, error) {
 	return task, fn, nil
 }
 
-// read reads the jobs anew.
-func (s *Scheduler) read(ctx context.Context) error {
+// read reads the jobs anew. That of the run may still be in its operation: partitions know a job before it is stored.
+func (s *Scheduler) read(ctx context.Context, r *run) error {
 	all, err := s.calls.Ledger().Jobs(ctx)
+	if j := all[r.job()]; err == nil && (j == nil || j.Rev < r.Rev) {
+		var op *ischedule.Op
+		if op, err = s.calls.Ledger().Op(ctx, r.Rev); op != nil {
+			for _, def := range op.Defs {
+				if def.Name == r.job() {
+					all[def.Name] = &ischedule.Job{Rev: r.Rev, Def: def}
+				}
+			}
+		}
+	}
 	if err != nil {
 		return err
 	}

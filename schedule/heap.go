@@ -181,7 +181,7 @@ func (o *owner) planPause(f *ischedule.Fire, rule *ischedule.Rule, now time.Time
 		return f, nil
 	}
 	job := rule.Trigger.Name
-	_, err := o.s.calls.Ledger().Submit(o.ctx, &ischedule.Op{ID: fmt.Sprintf("end of pause %d", rule.Rev), Kind: ischedule.OpResume, Job: job, Rev: rule.Rev, Why: "its time was over", At: now.UnixMilli()})
+	_, err := o.s.calls.Ledger().Submit(o.ctx, &ischedule.Op{ID: fmt.Sprintf("end of pause %d", rule.Rev), Kind: ischedule.OpResume, Job: job, Rev: rule.Rev, Why: "its time was over", At: now})
 	f.Over = true
 	return f, err
 }

@@ -1,7 +1,6 @@
 package schedule
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
@@ -31,7 +30,7 @@ func (o *owner) operate(number int64) error {
 	if op == nil {
 		op = &ischedule.Op{Number: number}
 	}
-	if op.Done == 0 {
+	if op.Done.IsZero() {
 		outcome, err := o.do(op)
 		switch {
 		case errors.As(err, new(refusal)) || errors.Is(err, ischedule.ErrLater):
@@ -41,7 +40,7 @@ func (o *owner) operate(number int64) error {
 		default:
 			op.Outcome = outcome
 		}
-		op.Done, op.Defs = o.own.Now().UnixMilli(), nil // jobs are large, and operations are many
+		op.Done, op.Defs = o.own.Now().UTC(), nil // jobs are large, and operations are many
 		log := o.log.With("operation", number, "op", op.Kind, "job", op.Job, "by", op.By, "result", op.Outcome)
 		if op.Refused { // of jobs of code nothing else tells it
 			log.Warn("operation refused")
@@ -86,12 +85,8 @@ func (o *owner) do(op *ischedule.Op) (outcome string, err error) {
 
 // apply puts jobs in place of those of the same names. Nothing is stored, and no partition is told anything, until all is known to be right.
 func (x *operation) apply() (string, error) {
-	var defs []*jobs.Job
-	if err := json.Unmarshal(x.Defs, &defs); err != nil {
-		return "", refuse("stored jobs are not readable: %w", err)
-	}
-	changes, lines := map[string]*ischedule.Job{}, make([]string, len(defs))
-	for i, def := range defs {
+	changes, lines := map[string]*ischedule.Job{}, make([]string, len(x.Defs))
+	for i, def := range x.Defs {
 		if err := faults(jobs.Check(def)); err != nil {
 			return "", refuse("job %s: %w", def.Name, err)
 		}
@@ -102,7 +97,7 @@ func (x *operation) apply() (string, error) {
 		changes[def.Name] = j
 		lines[i] = fmt.Sprintf("%s: %s: %d triggers, %d tasks", def.Name, what, len(def.Triggers), len(def.Tasks))
 	}
-	now, left := x.right(changes)
+	left := x.right(changes)
 	if left != nil && len(changes) == 0 {
 		return "", refusal{left}
 	}
@@ -113,30 +108,19 @@ func (x *operation) apply() (string, error) {
 	if slices.Max(known) > x.Number {
 		return "", ischedule.ErrLater
 	}
-	// The old definitions stay stored until all partitions know the new ones, so that a repetition finds out what goes.
-	if err := x.store(changes); err != nil {
-		return "", err
-	}
-	if err := x.tell(before(now), now); err != nil {
-		return "", err
-	}
-	for _, j := range changes {
-		j.Begun, j.Was = false, nil
-	}
-	if err := x.store(changes); err != nil || left == nil {
+	if err := x.change(changes); err != nil || left == nil {
 		return strings.Join(lines, "\n"), err
 	}
 	return "", refusal{left}
 }
 
-// right returns all jobs with changes. Where these are not right it clears them; of the jobs of a program it takes only those away that wait
-// for what is not there, or for themselves, or by which others would: what code waits for may come later, from a file. The error says why.
-func (x *operation) right(changes map[string]*ischedule.Job) (now map[string]*ischedule.Job, left error) {
+// right clears changes that are not right; of the jobs of a program it takes only those away that wait for what is not there, or for
+// themselves, or by which others would: what code waits for may come later, from a file. The error says why.
+func (x *operation) right(changes map[string]*ischedule.Job) (left error) {
 	for {
-		now = with(x.all, changes)
-		wrong := jobs.Faults(defsOf(x.all), defsOf(now))
+		wrong := jobs.Faults(defsOf(x.all), defsOf(with(x.all, changes)))
 		if len(wrong) == 0 {
-			return now, left
+			return left
 		}
 		left = errors.Join(left, faults(wrong))
 		n := len(changes)
@@ -149,41 +133,29 @@ func (x *operation) right(changes map[string]*ischedule.Job) (now map[string]*is
 		}
 		if !x.FromCode || len(changes) == n {
 			clear(changes)
-			return now, left
+			return left
 		}
 	}
 }
 
 // next returns the job that a definition makes of the one of its name.
 func (x *operation) next(def *jobs.Job) *ischedule.Job {
-	j := &ischedule.Job{Rev: x.Number, Def: def, Begun: true, By: x.By, At: x.At}
-	if old := x.all[def.Name]; old != nil && old.Rev == x.Number { // this operation has begun before
-		j.Was, j.Replaced, j.Pause = old.Was, old.Replaced, old.Pause
-	} else if old != nil {
+	j := &ischedule.Job{Rev: x.Number, Def: def, By: x.By, At: x.At.UnixMilli()}
+	switch old := x.all[def.Name]; {
+	case old != nil && old.Rev == x.Number: // this operation was interrupted behind its last step
+		return old
+	case old != nil:
 		hashes := hashesOf(old)
-		j.Was, j.Replaced, j.Pause = old.Def, hashes[max(0, len(hashes)-hashesKept):], old.Pause
+		j.Replaced, j.Pause = hashes[max(0, len(hashes)-hashesKept):], old.Pause
 	}
 	return j
-}
-
-// before returns jobs as partitions know them that may not know yet what an operation under way makes of them.
-func before(all map[string]*ischedule.Job) map[string]*ischedule.Job {
-	was := map[string]*ischedule.Job{}
-	for name, j := range all {
-		if j.Was != nil {
-			was[name] = &ischedule.Job{Def: j.Was, Pause: j.Pause}
-		} else if !j.Begun {
-			was[name] = j
-		}
-	}
-	return was
 }
 
 func (x *operation) remove() (string, error) {
 	if others := x.dependents(); len(others) > 0 && !x.Force {
 		return "", refuse("%s wait for tasks of job %s", strings.Join(others, ", "), x.Job)
 	}
-	return "removed", x.change(nil)
+	return "removed", x.change(map[string]*ischedule.Job{x.Job: nil})
 }
 
 // dependents returns the tasks of other jobs that wait for tasks of the job.
@@ -216,16 +188,20 @@ func with(all, changes map[string]*ischedule.Job) map[string]*ischedule.Job {
 	return all
 }
 
-// tell has the partitions know jobs in place of old ones.
-func (x *operation) tell(old, jobs map[string]*ischedule.Job) error {
-	n := x.s.partitions()
-	now := ischedule.Compile(jobs, n, x.s.partition, x.At)
-	for name, j := range jobs {
-		if old[name] != nil {
-			x.startEarlier(old[name].Def, j.Def, now)
+// change has the partitions know jobs with changes of some, nil for one that goes, and stores these. Until all partitions know them the old
+// ones stay stored, so that a repetition of the operation finds out what goes.
+func (x *operation) change(changes map[string]*ischedule.Job) error {
+	n, at := x.s.partitions(), x.At.UnixMilli()
+	old, now := ischedule.Compile(x.all, n, x.s.partition, at), ischedule.Compile(with(x.all, changes), n, x.s.partition, at)
+	for name, j := range changes {
+		if was := x.all[name]; was != nil && j != nil {
+			x.startEarlier(was.Def, j.Def, now)
 		}
 	}
-	return x.s.calls.Redefine(x.ctx, x.Number, ischedule.Compile(old, n, x.s.partition, x.At), now)
+	if err := x.s.calls.Redefine(x.ctx, x.Number, old, now); err != nil {
+		return err
+	}
+	return x.s.calls.Ledger().StoreJobs(x.ctx, x.fence, x.Number, changes)
 }
 
 // startEarlier has the times caught up that a trigger gained because its start moved back.
@@ -243,19 +219,6 @@ func (x *operation) startEarlier(old, def *jobs.Job, now []*ischedule.Definition
 	}
 }
 
-// change has the partitions know the job as j, nil for none, and stores it.
-func (x *operation) change(j *ischedule.Job) error {
-	changes := map[string]*ischedule.Job{x.Job: j}
-	if err := x.tell(x.all, with(x.all, changes)); err != nil {
-		return err
-	}
-	return x.store(changes)
-}
-
-func (x *operation) store(changes map[string]*ischedule.Job) error {
-	return x.s.calls.Ledger().StoreJobs(x.ctx, x.fence, x.Number, changes)
-}
-
 // beside returns what the operation has in the heap, for a source.
 func (x *operation) beside(source string, rule *ischedule.Rule) ischedule.Due {
 	rule.Rev = x.Number
@@ -270,9 +233,9 @@ func (x *operation) start(n int, source string, rule *ischedule.Rule) error {
 }
 
 func (x *operation) pause() (string, error) {
-	p := &ischedule.Pause{By: x.By, Why: x.Why, At: x.At, Number: x.Number}
+	p := &ischedule.Pause{By: x.By, Why: x.Why, At: x.At.UnixMilli(), Number: x.Number}
 	if x.For > 0 {
-		p.Until = x.At + x.For.Milliseconds()
+		p.Until = x.At.Add(time.Duration(x.For)).UnixMilli()
 		if err := x.start(x.partition, "pause", &ischedule.Rule{Kind: ischedule.RulePause, Trigger: jobs.Trigger{Name: x.Job}, Until: p.Until}); err != nil {
 			return "", err
 		}
@@ -293,7 +256,7 @@ func (x *operation) resume() (string, error) {
 func (x *operation) setPause(p *ischedule.Pause) error {
 	j := *x.all[x.Job]
 	j.Pause = p
-	return x.change(&j)
+	return x.change(map[string]*ischedule.Job{x.Job: &j})
 }
 
 // backfill has times of a trigger fire that have not: what catches up goes through them.
@@ -315,8 +278,8 @@ func (x *operation) backfill() (string, error) {
 		return "", err
 	}
 	source := jobs.Source{Job: x.Job, Name: trigger.Name, Trigger: true}.String()
-	to := min(x.To, x.At-time.Duration(trigger.Offset).Milliseconds()+1) // later ones come by themselves
-	rule := &ischedule.Rule{Kind: ischedule.RuleBackfill, Trigger: *trigger, From: x.From, To: to, Class: x.Priority}
+	to := min(x.To.UnixMilli(), x.At.Add(-time.Duration(trigger.Offset)).UnixMilli()+1) // later ones come by themselves
+	rule := &ischedule.Rule{Kind: ischedule.RuleBackfill, Trigger: *trigger, From: x.From.UnixMilli(), To: to, Class: ischedule.ClassOf(x.Priority)}
 	n := len(listOf(rule, times))
 	if n > mostTimes {
 		return "", refuse("these are more than %d times: fill them in parts", mostTimes)

@@ -30,8 +30,7 @@ func (o *owner) remember() error {
 	for _, j := range all {
 		rev = max(rev, j.Rev)
 	}
-	// What an operation under way changes, that tells the partition.
-	def := ischedule.Compile(before(all), o.s.partitions(), o.s.partition, o.own.Now().UnixMilli())[o.partition]
+	def := ischedule.Compile(all, o.s.partitions(), o.s.partition, o.own.Now().UnixMilli())[o.partition]
 	if len(def.Fields)+len(def.Rules) > 0 {
 		o.log.Warn("the server has forgotten jobs")
 	}

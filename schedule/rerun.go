@@ -48,7 +48,7 @@ func (x *operation) activate() (string, error) {
 	}
 	cells := map[bool][]ischedule.Thaw{} // by whether they wait for none of the others
 	for _, task := range in {
-		t := ischedule.Thaw{Place: ischedule.Place{Task: task.String(), Time: x.Time}, Silent: x.Only, Waits: map[string]int64{}}
+		t := ischedule.Thaw{Place: x.place(task), Silent: x.Only, Waits: map[string]int64{}}
 		for _, need := range graph.Needs(task) {
 			if g, inside := generations[need.Source.String()]; inside && !x.Only && !graph.Handles(task) {
 				t.Waits[need.Source.String()] = g
@@ -61,7 +61,7 @@ func (x *operation) activate() (string, error) {
 	// What fires by itself comes last: its tokens must find the others as they are to be.
 	for _, alone := range []bool{false, true} {
 		err := ischedule.InParts(cells[alone], func(t ischedule.Thaw) int { return x.s.partition(t.Task) }, func(n int, some []ischedule.Thaw) error {
-			return x.s.calls.Thaw(x.ctx, n, x.Number, x.Priority, some)
+			return x.s.calls.Thaw(x.ctx, n, x.Number, ischedule.ClassOf(x.Priority), some)
 		})
 		if err != nil {
 			return "", err
@@ -71,14 +71,19 @@ func (x *operation) activate() (string, error) {
 	if x.Kind == ischedule.OpClear {
 		did = "cleared"
 	}
-	return fmt.Sprintf("%s: %d tasks at %s", did, len(in), time.UnixMilli(x.Time).UTC().Format(time.RFC3339)), nil
+	return fmt.Sprintf("%s: %d tasks at %s", did, len(in), x.Time.Format(time.RFC3339)), nil
+}
+
+// place is a task at the time.
+func (x *operation) place(task jobs.Source) ischedule.Place {
+	return ischedule.Place{Task: task.String(), Time: x.Time.UnixMilli()}
 }
 
 // freeze freezes tasks at the time. It returns the next generation of each.
 func (x *operation) freeze(tasks []jobs.Source, to string) (generations map[string]int64, err error) {
 	places := make([]ischedule.Place, len(tasks))
 	for i, task := range tasks {
-		places[i] = ischedule.Place{Task: task.String(), Time: x.Time}
+		places[i] = x.place(task)
 	}
 	generations = map[string]int64{}
 	err = ischedule.InParts(places, func(p ischedule.Place) int { return x.s.partition(p.Task) }, func(n int, some []ischedule.Place) error {

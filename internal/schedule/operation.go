@@ -40,32 +40,29 @@ const partition0 = 0
 // An Op is an operation: what is asked for, and what became of it. The owner of partition 0 does them one after
 // the other.
 type Op struct {
-	Number int64 `json:"-"`
-
-	ID       string          `json:"id"`
-	Kind     string          `json:"op"`
-	Job      string          `json:"job"`             // of OpApply the names of all, behind commas
-	Defs     json.RawMessage `json:"defs,omitempty"`  // of OpApply: each a jobs.Job
-	FromCode bool            `json:"code,omitempty"`  // of OpApply: by a worker that starts
-	Tasks    []string        `json:"tasks,omitempty"` // names; none: those that hang on triggers
-	Trigger  string          `json:"trigger,omitempty"`
-	Time     int64           `json:"time,omitempty"` // ms
-	From     int64           `json:"from,omitempty"`
-	To       int64           `json:"to,omitempty"` // exclusive
-	Order    jobs.CatchUp    `json:"order,omitempty"`
-	Only     bool            `json:"only,omitempty"`
-	Force    bool            `json:"force,omitempty"`
-	Priority int64           `json:"priority,omitempty"`
-	For      time.Duration   `json:"for,omitempty"` // of OpPause
-	Rev      int64           `json:"rev,omitempty"` // of OpResume: only of this pause
-
-	By  string `json:"by,omitempty"`
-	Why string `json:"why,omitempty"`
-	At  int64  `json:"at"` // ms
-
-	Done    int64  `json:"done,omitempty"` // ms, 0: it waits
-	Refused bool   `json:"refused,omitempty"`
-	Outcome string `json:"outcome,omitempty"`
+	Number   int64         `json:"operation,omitempty"`
+	ID       string        `json:"id"`
+	Kind     string        `json:"op"`
+	Job      string        `json:"job"`             // of OpApply the names of all, behind commas
+	Defs     []*jobs.Job   `json:"defs,omitempty"`  // of OpApply, until it is done
+	FromCode bool          `json:"code,omitempty"`  // of OpApply: by a worker that starts
+	Tasks    []string      `json:"tasks,omitempty"` // names; none: those that hang on triggers
+	Trigger  string        `json:"trigger,omitempty"`
+	Time     time.Time     `json:"time,omitzero"`
+	From     time.Time     `json:"from,omitzero"`
+	To       time.Time     `json:"to,omitzero"` // exclusive
+	Order    jobs.CatchUp  `json:"order,omitempty"`
+	Only     bool          `json:"only,omitempty"`
+	Force    bool          `json:"force,omitempty"`
+	Priority jobs.Priority `json:"priority,omitempty"`
+	For      jobs.Duration `json:"for,omitzero"`  // of OpPause
+	Rev      int64         `json:"rev,omitempty"` // of OpResume: only of this pause
+	By       string        `json:"by,omitempty"`
+	Why      string        `json:"why,omitempty"`
+	At       time.Time     `json:"at"`
+	Done     time.Time     `json:"done,omitzero"` // none: it waits for a worker
+	Refused  bool          `json:"refused"`
+	Outcome  string        `json:"outcome,omitempty"`
 }
 
 // ApplyOp returns an operation that puts jobs in place of those of the same names: of all or of none.
@@ -78,7 +75,7 @@ func ApplyOp(defs ...*jobs.Job) (*Op, error) {
 	for i, def := range defs {
 		names[i] = def.Name
 	}
-	return &Op{Kind: OpApply, Job: strings.Join(names, ", "), Defs: text}, err
+	return &Op{Kind: OpApply, Job: strings.Join(names, ", "), Defs: defs}, err
 }
 
 // A Ledger is the jobs of a scheduler, and the operations on them. Its methods block and may be called concurrently, as those of
@@ -91,7 +88,7 @@ func (s *Scheduler) Ledger() Ledger { return Ledger{s} }
 // Submit takes an operation down and returns its number, which is behind op.Number; one with the ID of an earlier one is that one.
 // Without an ID, or a time, it gets one.
 func (l Ledger) Submit(ctx context.Context, op *Op) (number int64, err error) {
-	op.ID, op.At = cmp.Or(op.ID, rand.Text()), cmp.Or(op.At, time.Now().UnixMilli())
+	op.ID, op.At = cmp.Or(op.ID, rand.Text()), cmp.Or(op.At, time.Now()).UTC().Truncate(time.Millisecond)
 	text, err := json.Marshal(op)
 	if err != nil {
 		return 0, err
@@ -113,8 +110,15 @@ func (l Ledger) Op(ctx context.Context, number int64) (*Op, error) {
 	if err != nil {
 		return nil, err
 	}
-	op := &Op{Number: number}
-	return op, json.Unmarshal([]byte(text), op)
+	return opOf(number, text)
+}
+
+func opOf(number int64, text string) (op *Op, err error) {
+	if err := json.Unmarshal([]byte(text), &op); err != nil {
+		return nil, fmt.Errorf("operation %d is not readable: %w", number, err)
+	}
+	op.Number = number
+	return op, nil
 }
 
 // Numbers returns the number of the last operation, and of the last one that changed each partition, 0 for none.
@@ -141,23 +145,23 @@ type RefusedError struct{ Reason string }
 func (e *RefusedError) Error() string { return e.Reason }
 
 // WaitOp blocks until an operation is done or ctx ends; it looks every poll.
-func (l Ledger) WaitOp(ctx context.Context, number int64, poll time.Duration) (outcome string, err error) {
+func (l Ledger) WaitOp(ctx context.Context, number int64, poll time.Duration) (*Op, error) {
 	for {
 		op, err := l.Op(ctx, number)
 		switch {
 		case err != nil:
-			return "", err
+			return nil, err
 		case op == nil:
-			return "", fmt.Errorf("operation %d is not remembered", number)
+			return nil, fmt.Errorf("operation %d is not remembered", number)
 		case op.Refused:
-			return "", &RefusedError{op.Outcome}
-		case op.Done > 0:
-			return op.Outcome, nil
+			return nil, &RefusedError{op.Outcome}
+		case !op.Done.IsZero():
+			return op, nil
 		}
 		select {
 		case <-time.After(poll):
 		case <-ctx.Done():
-			return "", fmt.Errorf("operation %d is stored, and no worker has done it yet: %w", number, ctx.Err())
+			return nil, fmt.Errorf("operation %d is stored, and no worker has done it yet: %w", number, ctx.Err())
 		}
 	}
 }
@@ -174,9 +178,9 @@ func (l Ledger) Ops(ctx context.Context, most int) ([]*Op, error) {
 		if err != nil {
 			continue // a number by its ID, or the counter
 		}
-		op := &Op{Number: number}
-		if err := json.Unmarshal([]byte(text), op); err != nil {
-			return nil, fmt.Errorf("operation %d: %w", number, err)
+		op, err := opOf(number, text)
+		if err != nil {
+			return nil, err
 		}
 		ops = append(ops, op)
 	}
@@ -209,8 +213,6 @@ type Job struct {
 	V        int       `json:"v"`
 	Rev      int64     `json:"rev"` // the operation that made it so
 	Def      *jobs.Job `json:"def"`
-	Begun    bool      `json:"begun,omitempty"`    // that operation is under way: partitions may not know the job yet
-	Was      *jobs.Job `json:"was,omitempty"`      // the definition before, if there was one, while the operation is under way
 	Replaced []string  `json:"replaced,omitempty"` // hashes of the last definitions before
 	Pause    *Pause    `json:"pause,omitempty"`
 	By       string    `json:"by,omitempty"`

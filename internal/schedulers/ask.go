@@ -21,33 +21,13 @@ import (
 	"github.com/runnel-go/runnel/internal/words"
 )
 
-// OpState is an operation as commands print it.
-type OpState struct {
-	Operation int64     `json:"operation"`
-	ID        string    `json:"id"`
-	Kind      string    `json:"op"`
-	Job       string    `json:"job"`
-	By        string    `json:"by,omitempty"`
-	Why       string    `json:"why,omitempty"`
-	At        time.Time `json:"at"`
-	Done      time.Time `json:"done,omitzero"`
-	Refused   bool      `json:"refused"`
-	Outcome   string    `json:"outcome,omitempty"` // "": it waits for a worker
-}
-
-func opState(op *schedule.Op) OpState {
-	return OpState{
-		op.Number, op.ID, op.Kind, op.Job, op.By, op.Why, timeAt(op.At), timeAt(op.Done), op.Refused, op.Outcome,
-	}
-}
-
 // opPoll is how often a command looks whether its operation is done.
 const opPoll = 50 * time.Millisecond
 
 // do asks for an operation, waits until a worker has done it, and returns what that did.
-func (s *scheduler) do(ctx context.Context, op *schedule.Op, wait bool) (result string, err error) {
-	if op.Number, err = s.Ledger().Submit(ctx, op); err == nil && wait {
-		op.Outcome, err = s.Ledger().WaitOp(ctx, op.Number, opPoll)
+func (s *scheduler) do(ctx context.Context, op *schedule.Op) (result string, err error) {
+	if op.Number, err = s.Ledger().Submit(ctx, op); err == nil {
+		op, err = s.Ledger().WaitOp(ctx, op.Number, opPoll)
 	}
 	switch {
 	case errors.Is(err, context.DeadlineExceeded):
@@ -70,14 +50,19 @@ func did(op *schedule.Op) string {
 // ask does an operation, or with --no-wait has it stored.
 func (r *request) ask(ctx context.Context, op *schedule.Op) error {
 	op.ID, op.By, op.Why = r.Flags.String(flagID), rules.Whoami(), r.Flags.String("why")
-	_, err := r.Audited(ctx, "schedule "+op.Kind, r.name+"/"+op.Job, func(ctx context.Context) (string, error) { return r.do(ctx, op, false) })
+	kind, on := op.Kind, op.Job
+	_, err := r.Audited(ctx, "schedule "+kind, r.name+"/"+on, func(ctx context.Context) (_ string, err error) {
+		op.Number, err = r.Ledger().Submit(ctx, op)
+		return did(op), err
+	})
 	if err == nil && !r.Flags.Bool(flagNoWait) {
-		op.Outcome, err = r.Ledger().WaitOp(ctx, op.Number, opPoll)
+		op, err = r.Ledger().WaitOp(ctx, op.Number, opPoll)
 	}
 	if err != nil {
-		return fmt.Errorf("%s of job %s: %w", op.Kind, op.Job, err)
+		return fmt.Errorf("%s of job %s: %w", kind, on, err)
 	}
-	return r.Print([]OpState{opState(op)}, func(t extension.Table) {
+	op.Defs = nil // whoever applies them has them
+	return r.Print([]*schedule.Op{op}, func(t extension.Table) {
 		for line := range strings.Lines(did(op)) {
 			t.Linef("%s", strings.TrimSuffix(line, "\n"))
 		}
@@ -175,8 +160,7 @@ func runBackfill(ctx context.Context, r *request) error {
 		return err
 	}
 	op := &schedule.Op{
-		Kind: schedule.OpBackfill, Job: r.job, Trigger: r.part, From: from.UnixMilli(), To: to.UnixMilli(),
-		Priority: schedule.Backfill, Order: jobs.CatchUpEarliest,
+		Kind: schedule.OpBackfill, Job: r.job, Trigger: r.part, From: from, To: to.UTC(), Priority: jobs.PriorityBackfill, Order: jobs.CatchUpEarliest,
 	}
 	if r.Flags.Bool("latest") {
 		op.Order = jobs.CatchUpLatest
@@ -189,11 +173,12 @@ func runOps(ctx context.Context, r *request) error {
 	if err != nil {
 		return err
 	}
-	list := []OpState{}
+	list := []*schedule.Op{}
 	for _, op := range ops {
 		wanted := len(r.Args) == 0 || slices.Contains([]string{op.ID, fmt.Sprint(op.Number)}, r.Args[0])
 		if wanted && len(list) < r.most {
-			list = append(list, opState(op))
+			op.Defs = nil // of one that waits
+			list = append(list, op)
 		}
 	}
 	return r.Print(list, func(t extension.Table) {
@@ -203,7 +188,7 @@ func runOps(ctx context.Context, r *request) error {
 			if op.Refused {
 				outcome = "refused: " + outcome
 			}
-			t.Row(op.Operation, show(op.At), words.Dash(op.By), op.Kind, op.Job, strings.ReplaceAll(outcome, "\n", "; "))
+			t.Row(op.Number, show(op.At), words.Dash(op.By), op.Kind, op.Job, strings.ReplaceAll(outcome, "\n", "; "))
 		}
 	})
 }
@@ -217,11 +202,11 @@ func targets(ctx context.Context, c *store.Client, owner string) (out []extensio
 		for _, name := range s.names() {
 			target.Part = name
 			target.Pause = func(ctx context.Context, p extension.Pause) (string, error) {
-				return s.do(ctx, &schedule.Op{Kind: schedule.OpPause, Job: name, By: p.Who, Why: p.Why, For: p.For}, true)
+				return s.do(ctx, &schedule.Op{Kind: schedule.OpPause, Job: name, By: p.Who, Why: p.Why, For: jobs.Duration(p.For)})
 			}
 			target.Running = func(ctx context.Context) (int, error) { return s.View().Running(ctx, s.partitions, name) }
 			target.Resume = func(ctx context.Context, who string) (string, error) {
-				return s.do(ctx, &schedule.Op{Kind: schedule.OpResume, Job: name, By: who}, true)
+				return s.do(ctx, &schedule.Op{Kind: schedule.OpResume, Job: name, By: who})
 			}
 			out = append(out, target)
 		}

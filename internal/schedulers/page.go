@@ -106,5 +106,5 @@ func act(ctx context.Context, c *store.Client, kind string, body []byte) (string
 	defer cancel()
 	op := o.op(kind)
 	op.By, op.Why = "dashboard", do.Why
-	return o.do(ctx, op, true)
+	return o.do(ctx, op)
 }

@@ -159,7 +159,7 @@ func (o *subject) source(task string) string { return jobs.Source{Job: o.job, Na
 
 // op returns an operation on tasks at the time.
 func (o *subject) op(kind string) *schedule.Op {
-	op := &schedule.Op{Kind: kind, Job: o.job, Time: o.at.UnixMilli()}
+	op := &schedule.Op{Kind: kind, Job: o.job, Time: o.at, Priority: jobs.PriorityHigh}
 	if o.part != "" {
 		op.Tasks = []string{o.part}
 	}
