@@ -89,7 +89,7 @@ func extensionWorker(command extension.Command) runner {
 // env is what a command of an extension runs with.
 func (s *session) env(c *call) *extension.Env {
 	return &extension.Env{
-		Client: s.client, Args: c.args, Flags: c,
+		Client: s.client, Who: rules.Whoami(), Args: c.args, Flags: c,
 		Print: func(v any, text func(extension.Table)) error {
 			return s.out.table(v, func(t table) { text(extensionTable{t}) })
 		},

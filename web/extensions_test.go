@@ -39,7 +39,7 @@ func TestPageOfAnExtension(t *testing.T) {
 	if all := get[map[string]string](s, "/api/notes/list"); len(all) != 0 {
 		t.Errorf("%v", all)
 	}
-	s.did("notes/add", `{"on": "gate", "text": "mind the step", "who": "Ada", "why": "ice"}`, http.StatusOK, "note gate added")
+	s.did("notes/add", `{"on": "gate", "arg": ["gate", "mind the step"], "who": "Ada", "why": "ice"}`, http.StatusOK, "note gate added")
 	if all := get[map[string]string](s, "/api/notes/list"); all["gate"] != "mind the step" {
 		t.Errorf("%v", all)
 	}
@@ -54,7 +54,7 @@ func TestPageOfAnExtension(t *testing.T) {
 	if resp, _ := s.request(http.MethodGet, "/api/notes/none", ""); resp.StatusCode != http.StatusNotFound {
 		t.Errorf("a read that is not there: %d", resp.StatusCode)
 	}
-	body := `{"on": "gate", "text": "x"}`
+	body := `{"on": "gate", "arg": ["gate", "x"]}`
 	for name, headers := range map[string][]string{
 		"no token":     {actionHeader, "1", "Content-Type", "application/json"},
 		"wrong token":  {actionHeader, "1", "Content-Type", "application/json", "Authorization", "Bearer guess"},
@@ -72,7 +72,7 @@ func TestPageOfAnExtension(t *testing.T) {
 
 func TestActionsOfExtensionsNeedActions(t *testing.T) {
 	s := noted(t, nil)
-	if code, _ := s.act("notes/add", `{"on": "gate", "text": "x"}`); code != http.StatusMethodNotAllowed {
+	if code, _ := s.act("notes/add", `{"on": "gate", "arg": ["gate", "x"]}`); code != http.StatusMethodNotAllowed {
 		t.Errorf("a dashboard that only reads: %d", code)
 	}
 }

@@ -41,6 +41,7 @@ type Flags interface {
 // An Env is what a command runs with.
 type Env struct {
 	Client *store.Client // of the app
+	Who    string        // asks, of a command that changes something
 	Args   []string
 	Flags  Flags
 	// Print writes v as JSON, or the text, whichever --output asks for.

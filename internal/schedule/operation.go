@@ -161,7 +161,7 @@ func (l Ledger) WaitOp(ctx context.Context, number int64, poll time.Duration) (*
 		select {
 		case <-time.After(poll):
 		case <-ctx.Done():
-			return nil, fmt.Errorf("operation %d is stored, and no worker has done it yet: %w", number, ctx.Err())
+			return nil, fmt.Errorf("operation %d is stored, and no worker has done it yet: %w: does a worker of the app run?", number, ctx.Err())
 		}
 	}
 }

@@ -15,7 +15,6 @@ import (
 
 	"github.com/runnel-go/runnel/internal/extension"
 	"github.com/runnel-go/runnel/internal/jobs"
-	"github.com/runnel-go/runnel/internal/rules"
 	"github.com/runnel-go/runnel/internal/schedule"
 	"github.com/runnel-go/runnel/internal/store"
 	"github.com/runnel-go/runnel/internal/words"
@@ -29,10 +28,7 @@ func (s *scheduler) do(ctx context.Context, op *schedule.Op) (result string, err
 	if op.Number, err = s.Ledger().Submit(ctx, op); err == nil {
 		op, err = s.Ledger().WaitOp(ctx, op.Number, opPoll)
 	}
-	switch {
-	case errors.Is(err, context.DeadlineExceeded):
-		return "", fmt.Errorf("%w: is a worker of the app running?", err)
-	case err != nil:
+	if err != nil {
 		return "", err
 	}
 	return did(op), nil
@@ -49,7 +45,7 @@ func did(op *schedule.Op) string {
 
 // ask does an operation, or with --no-wait has it stored.
 func (r *request) ask(ctx context.Context, op *schedule.Op) error {
-	op.ID, op.By, op.Why = r.Flags.String(flagID), rules.Whoami(), r.Flags.String("why")
+	op.ID, op.By, op.Why = r.Flags.String(flagID), r.Who, r.Flags.String("why")
 	kind, on := op.Kind, op.Job
 	_, err := r.Audited(ctx, "schedule "+kind, r.name+"/"+on, func(ctx context.Context) (_ string, err error) {
 		op.Number, err = r.Ledger().Submit(ctx, op)

@@ -28,8 +28,9 @@ function Jobs({ jobs, actions, again }) {
     })}<//>`;
 }
 
-function Grid({ on, turn }) {
-  const { value: g, err } = useList((signal) => list("schedule/grid", { on }, signal), [on, turn]);
+function Grid({ scheduler, job, turn }) {
+  const on = `${scheduler}/${job}`;
+  const { value: g, err } = useList((signal) => list("schedule/grid", { arg: job, scheduler }, signal), [on, turn]);
   const times = g ? [...g.times].reverse() : [];
   return html`<section data-grid=${on}><h2>${on}</h2><${Trouble} err=${err} />
     ${g && html`<${Table} label="grid" head=${["task", ...times.map(short)]} empty=${times.length === 0 && "Nothing has run yet."}>
@@ -41,9 +42,11 @@ function Grid({ on, turn }) {
       <p class="hint">${Object.entries(letters).map(([state, letter]) => `${letter} ${state}`).join(", ")}</p>`}</section>`;
 }
 
-function Run({ on, task, time, actions, turn }) {
-  const at = `${on}/${task}`;
-  const { value: r, err, again } = useList((signal) => list("schedule/run", { on: at, time }, signal), [at, time, turn]);
+function Run({ scheduler, job, task, time, actions, turn }) {
+  const at = `${scheduler}/${job}/${task}`, arg = [`${job}/${task}`, time];
+  const { value: runs, again } = useList((signal) => list("schedule/runs", { arg, scheduler }, signal), [at, time, turn]);
+  const { value: log, err } = useList((signal) => list("schedule/logs", { arg, scheduler }, signal), [at, time, turn]);
+  const r = log && runs && runs[0];
   const acts = [
     ["Activate", "activate", "It runs now, done or not, and then what hangs on it."],
     ["Clear", "clear", "What it has, and what hangs on it, is void."],
@@ -55,18 +58,18 @@ function Run({ on, task, time, actions, turn }) {
         <${Figure} label="priority">${r.priority}<//></dl>
       ${r.error && html`<p class="payload">${r.error}</p>`}
       ${r.waits_for && html`<p class="hint">It waits for ${r.waits_for.join(", ")}.</p>`}
-      ${actions && html`<div class="filters">${acts.map(([button, kind, text]) => html`<button type="button" key=${kind} onClick=${() => confirm({ title: `${button} ${task} at ${short(time)}?`, text, button, action: `schedule/${kind}`, body: { on: at, time }, then: again })}>${button}</button>`)}</div>`}
+      ${actions && html`<div class="filters">${acts.map(([button, kind, text]) => html`<button type="button" key=${kind} onClick=${() => confirm({ title: `${button} ${task} at ${short(time)}?`, text, button, action: `schedule/${kind}`, body: { on: at, arg, scheduler }, then: again })}>${button}</button>`)}</div>`}
       ${r.attempts && html`<${Table} label="attempts" head=${["attempt", "begun", "ended", "error"]}>${r.attempts.map((a) => html`<tr key=${a.attempt}><th scope="row">${a.attempt}</th>
         <td data-label="begun">${when(a.begun)}</td><td data-label="ended">${when(a.ended)}</td><td data-label="error" class="payload">${a.error || "interrupted, or its worker was lost"}</td></tr>`)}<//>`}
-      <h3>Log</h3>${r.log.length ? html`<pre class="record" data-log>${r.log.map((l) => `${l.at.slice(11, 23)} ${l.attempt} ${l.from}: ${l.text}\n`).join("")}</pre>` : html`<p class="hint">It has written nothing, or that is older than a day.</p>`}`}</section>`;
+      <h3>Log</h3>${log.length ? html`<pre class="record" data-log>${log.map((l) => `${l.at.slice(11, 23)} ${l.attempt} ${l.from}: ${l.text}\n`).join("")}</pre>` : html`<p class="hint">It has written nothing, or that is older than a day.</p>`}`}</section>`;
 }
 
 export function View({ sample, about, actions }) {
   const turn = Math.floor(sample.at / every);
   const { value, err, again } = useList((signal) => list("schedule/jobs", {}, signal), [turn]);
-  const [scheduler, job, task, time] = about.split("/"), on = `${scheduler}/${job}`;
+  const [scheduler, job, task, time] = about.split("/");
   return html`<div class="bar"><h1>Schedule</h1></div><${Trouble} err=${err} />
     ${value && html`<${Jobs} jobs=${value} actions=${actions} again=${again} />`}
-    ${job && html`<${Grid} on=${on} turn=${turn} />`}
-    ${time && html`<${Run} on=${on} task=${task} time=${time} actions=${actions} turn=${turn} />`}`;
+    ${job && html`<${Grid} scheduler=${scheduler} job=${job} turn=${turn} />`}
+    ${time && html`<${Run} scheduler=${scheduler} job=${job} task=${task} time=${time} actions=${actions} turn=${turn} />`}`;
 }

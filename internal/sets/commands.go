@@ -279,7 +279,18 @@ func (s *set) visit(ctx context.Context, env *extension.Env, name string, due st
 	if name != stage.Touch {
 		on, out.Stage = on+"/"+name, name
 	}
-	did, err := env.Audited(ctx, "stage/visit", on, func(ctx context.Context) (string, error) { return s.visits(ctx, on, name, due, ids) })
+	did, err := env.Audited(ctx, "stage/visit", on, func(ctx context.Context) (string, error) {
+		for _, id := range ids {
+			n, err := s.partition(id)
+			if err == nil {
+				err = s.calls.Visit(ctx, n, name, due, id)
+			}
+			if err != nil {
+				return "", err
+			}
+		}
+		return fmt.Sprintf("%s of %s to be visited", words.Plural(len(ids), "ID"), on), nil
+	})
 	if err != nil {
 		return err
 	}

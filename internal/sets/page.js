@@ -43,8 +43,8 @@ function Acts({ e, v, then }) {
   const again = v.died
     ? { title: `Retry ${what}?`, text: "Its attempts begin with 1 again.", button: "Retry", action: "retry-dead", body: { processor: on, ids: [e.id] }, then }
     : v.stage
-      ? { title: `Visit ${e.id} by ${v.stage}?`, text: "The stage visits the entity now, if it wants it.", button: "Visit", action: "stage/visit", body: { on, id: e.id }, then }
-      : { title: `Touch ${e.id}?`, text: "All stages are asked whether they want to visit it.", button: "Touch", action: "stage/touch", body: { on, id: e.id }, then };
+      ? { title: `Visit ${e.id} by ${v.stage}?`, text: "The stage visits the entity now, if it wants it.", button: "Visit", action: "stage/visit", body: { on, arg: [on, e.id] }, then }
+      : { title: `Touch ${e.id}?`, text: "All stages are asked whether they want to visit it.", button: "Touch", action: "stage/touch", body: { on, arg: [on, e.id] }, then };
   return html`<button type="button" disabled=${v.running} onClick=${() => confirm(again)}>${again.button}</button>`;
 }
 
@@ -66,7 +66,7 @@ function Entity({ sets, set, id, actions, turn }) {
 
 export function View({ sample, about, actions }) {
   const turn = Math.floor(sample.at / every);
-  const { value, err } = useList((signal) => list("stage/list", {}, signal), [turn]);
+  const { value, err } = useList((signal) => list("stage/ls", {}, signal), [turn]);
   const at = about.indexOf("/"), set = at < 0 ? about : about.slice(0, at), id = at < 0 ? "" : about.slice(at + 1);
   return html`<div class="bar"><h1>Sets</h1></div><${Trouble} err=${err} />
     ${value && html`<p class="hint">${value.map((s) => `${s.set}: ${count(s.entities)} entities${s.slowed ? `, ${count(s.slowed)} of them slowed down, since stages change them too often` : ""}`).join(" · ")}</p>

@@ -23,11 +23,11 @@ async function answer(response) {
   return body;
 }
 
-// list requests a list; undefined or empty parameters are left out.
+// list requests a list; undefined or empty parameters are left out, a list is several.
 export async function list(what, query, signal) {
   const q = new URLSearchParams();
   for (const [name, value] of Object.entries(query)) {
-    if (value !== undefined && value !== null && value !== "") q.set(name, value);
+    if (value !== undefined && value !== null && value !== "") for (const one of [value].flat()) q.append(name, one);
   }
   return answer(await fetch(`api/${what}?${q}`, { signal }));
 }

@@ -5,7 +5,6 @@ package notes
 import (
 	"context"
 	_ "embed"
-	"encoding/json"
 	"fmt"
 	"net/url"
 	"strings"
@@ -23,7 +22,7 @@ const most = 2
 // moves and doctor know them.
 func key(c *store.Client, what string) string { return "__notes:" + c.Keys().App + "." + what }
 
-// New returns the extension, which counts the notes that its page has added in this process.
+// New returns the extension, which counts the notes that have been added in this process.
 func New() *extension.Extension {
 	added := &atomic.Int64{}
 	stored := &extension.Metric{Name: "stored_notes", Help: "Notes in Redis.", Kind: extension.Gauge, OfApp: true}
@@ -31,7 +30,7 @@ func New() *extension.Extension {
 	return &extension.Extension{
 		Name: "notes", Usage: "keep notes for other operators",
 		Present:  Present,
-		Commands: commands(),
+		Commands: commands(added),
 		Targets:  targets,
 		Metrics:  []*extension.Metric{stored, adds},
 		Gather: func(ctx context.Context, c *store.Client, ofApp bool, add func(extension.Sample)) error {
@@ -63,7 +62,7 @@ func Add(ctx context.Context, c *store.Client, name, text string) (bool, error) 
 	return n > 0, err
 }
 
-func commands() []extension.Command {
+func commands(added *atomic.Int64) []extension.Command {
 	return []extension.Command{{
 		Call: "add NAME TEXT…", Usage: "add a note, or replace the one of this name", Changes: true,
 		Flags:    []extension.Flag{{Name: "sign", Usage: "put this `NAME` below it", Default: ""}},
@@ -80,7 +79,10 @@ func commands() []extension.Command {
 				return err
 			}
 			did, err := env.Audited(ctx, "notes/add", name, func(ctx context.Context) (string, error) {
-				_, err := Add(ctx, env.Client, name, text)
+				fresh, err := Add(ctx, env.Client, name, text)
+				if fresh {
+					added.Add(1)
+				}
 				return "note " + name + " added", err
 			})
 			if err != nil {
@@ -108,25 +110,9 @@ func status(ctx context.Context, c *store.Client) ([]string, error) {
 var module []byte
 
 func page(added *atomic.Int64) *extension.Page {
-	return &extension.Page{
-		Title: "Notes", Module: module,
-		Reads: map[string]func(context.Context, *store.Client, url.Values) (any, error){
-			"list": func(ctx context.Context, c *store.Client, q url.Values) (any, error) {
-				return c.Redis().HGetAll(ctx, key(c, "all")).Result()
-			},
-		},
-		Actions: map[string]func(context.Context, *store.Client, []byte) (string, error){
-			"add": func(ctx context.Context, c *store.Client, body []byte) (string, error) {
-				var note struct{ On, Text string }
-				if json.Unmarshal(body, &note) != nil || note.On == "" || note.Text == "" {
-					return "", extension.Usagef("a note needs a name and a text")
-				}
-				fresh, err := Add(ctx, c, note.On, note.Text)
-				if fresh {
-					added.Add(1)
-				}
-				return "note " + note.On + " added", err
-			},
-		},
+	p := extension.NewPage("Notes", module, commands(added), "add")
+	p.Reads["list"] = func(ctx context.Context, c *store.Client, q url.Values) (any, error) {
+		return c.Redis().HGetAll(ctx, key(c, "all")).Result()
 	}
+	return p
 }

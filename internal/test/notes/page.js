@@ -6,7 +6,7 @@ import { Table, Trouble, useList } from "../parts.js";
 
 export function View({ actions }) {
   const { value, err, again } = useList((signal) => list("notes/list", {}, signal), []);
-  const add = () => confirm({ title: "Add a note?", text: "Others see it.", button: "Add", action: "notes/add", body: { on: "gate", text: "mind the step" }, then: again });
+  const add = () => confirm({ title: "Add a note?", text: "Others see it.", button: "Add", action: "notes/add", body: { on: "gate", arg: ["gate", "mind the step"] }, then: again });
   return html`<div class="bar"><h1>Notes</h1>${actions && html`<button type="button" onClick=${add}>Add</button>`}</div>
     <${Trouble} err=${err} />
     <${Table} label="notes" head=${["name", "text"]}>

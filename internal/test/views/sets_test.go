@@ -220,7 +220,7 @@ func (s *scene) pageOfSets(t *testing.T) {
 		s.decode(text, into)
 	}
 	var all []sets.State
-	if read("/api/stage/list", &all); !isTrue(all) {
+	if read("/api/stage/ls", &all); !isTrue(all) {
 		t.Errorf("%+v", all)
 	}
 	var e struct {
