@@ -44,10 +44,7 @@ func (s *Scheduler) command(task *taskOf) Func {
 		}
 		cmd := exec.Command(args[0], args[1:]...)
 		cmd.Dir, cmd.Env = s.opts.Exec.Dir, append(append(os.Environ(), s.opts.Exec.Env...), env...)
-		stdout, stderr := r.log.from("stdout"), r.log.from("stderr")
-		cmd.Stdout, cmd.Stderr = stdout, stderr
-		defer stdout.flush()
-		defer stderr.flush()
+		cmd.Stdout, cmd.Stderr = lineWriter{r.log, "stdout"}, lineWriter{r.log, "stderr"}
 		ownGroup(cmd)
 		// What a command has started may keep its output open.
 		cmd.WaitDelay = killAfter

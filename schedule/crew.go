@@ -12,6 +12,7 @@ import (
 	"github.com/runnel-go/runnel/internal/groupcommit"
 	"github.com/runnel-go/runnel/internal/jobs"
 	ischedule "github.com/runnel-go/runnel/internal/schedule"
+	"github.com/runnel-go/runnel/internal/schedulers"
 )
 
 // A crew is the runs of one worker. They are not bound to the ownership of their partition: where that moves, a run goes on here, and
@@ -24,8 +25,7 @@ type crew struct {
 	cancel context.CancelFunc
 	ends   groupcommit.Trips[*ending]
 	idle   sync.WaitGroup // runs
-	count  counters
-	expiry atomic.Int64 // how long the runner lives behind a beat, in ns
+	expiry atomic.Int64   // how long the runner lives behind a beat, in ns
 
 	mu     sync.Mutex
 	free   int
@@ -181,32 +181,27 @@ func (c *crew) work(ctx context.Context) error {
 		return err
 	}
 	defer c.cancel()
-	register := make(chan struct{})
-	go func(ctx context.Context) {
-		defer close(register)
-		c.register(ctx)
-	}(ctx)
+	var register sync.WaitGroup
+	register.Go(func() { c.register(ctx) })
+	defer register.Wait()
 	over := make(chan struct{})
-	for working := true; working; {
-		timer := time.NewTimer(c.life() / looksPerLife)
+	go func() {
+		defer close(over)
+		<-ctx.Done()
+		c.close(cmp.Or(s.opts.Grace, s.inherited.Grace))
+	}()
+	for {
 		select {
-		case <-timer.C:
+		case <-time.After(c.life() / looksPerLife):
 			c.beat()
-		case <-ctx.Done():
-			ctx = context.WithoutCancel(ctx)
-			go c.close(cmp.Or(s.opts.Grace, s.inherited.Grace), over)
 		case <-over:
-			working = false
+			return nil
 		}
-		timer.Stop()
 	}
-	<-register
-	return nil
 }
 
-// close lets nothing more begin, waits for the runs for grace, then ends them, and closes over when all have ended or a second later.
-func (c *crew) close(grace time.Duration, over chan struct{}) {
-	defer close(over)
+// close lets nothing more begin, waits for the runs for grace, then ends them, and returns when all have ended or a second later.
+func (c *crew) close(grace time.Duration) {
 	c.mu.Lock()
 	c.closed = true
 	c.mu.Unlock()
@@ -244,7 +239,12 @@ func (c *crew) start(r *run) {
 	end, returned := c.attempt(r.ctx, r)
 	took, e := time.Since(began), &ending{End: *end, partition: r.partition}
 	c.finish(e)
-	c.count.add(&e.End, took)
+	result := e.Result
+	if !e.Accepted { // too late: the run had been taken over, cleared or cancelled
+		result = "refused"
+	}
+	c.s.count.Add(schedulers.Ends, r.job(), result, c.s.name, r.task())
+	c.s.count.Observe(schedulers.Spent, took, r.job(), c.s.name, r.task())
 	c.mu.Lock()
 	delete(c.post(r.partition).runs, r)
 	c.mu.Unlock()

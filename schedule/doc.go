@@ -20,6 +20,5 @@
 //	book.go      what this worker knows of the stored jobs
 //	crew.go      the runs of a worker, and the places for them
 //	attempt.go   a function is called, and its end stored
-//	counters.go  what the worker counts
 //	beat.go      the worker says that its runs live
 package schedule

@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -31,6 +32,7 @@ type runLog struct {
 	attempt   string
 
 	mu      sync.Mutex
+	rest    map[string][]byte // lines without an end, by where they come from
 	lines   []ischedule.Line
 	bytes   int
 	dropped int
@@ -42,76 +44,53 @@ type runLog struct {
 func newRunLog(s *Scheduler, r *run) *runLog {
 	return &runLog{
 		s: s, partition: r.partition, place: ischedule.Place{Task: r.Task, Time: r.Time}, attempt: fmt.Sprintf("%d.%d", r.Generation, r.Attempt),
-		end: make(chan struct{}), done: make(chan struct{}),
+		rest: map[string][]byte{}, end: make(chan struct{}), done: make(chan struct{}),
 	}
 }
 
-// Log returns a writer whose lines `schedule logs` shows. It never blocks: what Redis does not take in time is dropped, and counted. It may
-// be used concurrently, until the function returns.
+// Log returns a writer whose lines `schedule logs` shows, the last one perhaps without an end. It never blocks: what Redis does not take
+// in time is dropped, and counted. It may be used concurrently, until the function returns.
 func (r *Run) Log() io.Writer {
 	if r.log == nil {
 		return io.Discard
 	}
-	return r.log.from("log")
+	return lineWriter{r.log, "log"}
 }
-
-// from returns a writer of lines that come from somewhere.
-func (l *runLog) from(where string) *lineWriter { return &lineWriter{log: l, where: where} }
 
 // A lineWriter makes lines of what is written.
 type lineWriter struct {
-	log   *runLog
-	where string
-
-	mu   sync.Mutex
-	rest []byte
+	*runLog
+	from string
 }
 
 // Write never fails.
-func (w *lineWriter) Write(p []byte) (int, error) {
+func (w lineWriter) Write(p []byte) (int, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.rest = append(w.rest, p...)
+	rest := append(w.rest[w.from], p...)
 	for {
-		n, end := bytes.IndexByte(w.rest, '\n'), 1
+		n, end := bytes.IndexByte(rest, '\n'), 1
 		if n < 0 || n > logLine {
 			n, end = logLine, 0
 		}
-		if n+end > len(w.rest) {
+		if n+end > len(rest) {
 			break
 		}
-		w.log.add(w.where, string(bytes.TrimSuffix(w.rest[:n], []byte("\r"))))
-		w.rest = w.rest[n+end:]
+		w.add(w.from, rest[:n])
+		rest = rest[n+end:]
 	}
-	if w.where == "log" { // each call of Run.Log makes a writer
-		w.last()
-	}
+	w.rest[w.from] = rest
 	return len(p), nil
 }
 
-// flush makes a line of what has no end.
-func (w *lineWriter) flush() {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.last()
-}
-
-func (w *lineWriter) last() {
-	if len(w.rest) > 0 {
-		w.log.add(w.where, string(w.rest))
-		w.rest = nil
-	}
-}
-
-func (l *runLog) add(where, text string) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.bytes+len(text) > logPending {
+// add adds a line. The log is locked.
+func (l *runLog) add(from string, line []byte) {
+	if l.bytes+len(line) > logPending {
 		l.dropped++
 		return
 	}
-	l.bytes += len(text)
-	l.lines = append(l.lines, ischedule.Line{Attempt: l.attempt, From: where, At: time.Now(), Text: text})
+	l.bytes += len(line)
+	l.lines = append(l.lines, ischedule.Line{Attempt: l.attempt, From: from, At: time.Now(), Text: string(bytes.TrimSuffix(line, []byte("\r")))})
 	if !l.begun {
 		l.begun = true
 		go l.store()
@@ -134,13 +113,11 @@ func (l *runLog) take() []ischedule.Line {
 func (l *runLog) store() {
 	defer close(l.done)
 	for ended := false; !ended; {
-		timer := time.NewTimer(logEvery)
 		select {
-		case <-timer.C:
+		case <-time.After(logEvery):
 		case <-l.end:
 			ended = true
 		}
-		timer.Stop()
 		ctx, cancel := context.WithTimeout(context.Background(), logPatience)
 		for some := range slices.Chunk(l.take(), ischedule.PerCall) {
 			if err := l.s.calls.Log(ctx, l.partition, l.place, some); err != nil {
@@ -156,6 +133,11 @@ func (l *runLog) store() {
 // close stores the last lines.
 func (l *runLog) close() {
 	l.mu.Lock()
+	for _, from := range slices.Sorted(maps.Keys(l.rest)) {
+		if rest := l.rest[from]; len(rest) > 0 {
+			l.add(from, rest)
+		}
+	}
 	begun := l.begun
 	l.begun = true // what is written later is dropped
 	l.mu.Unlock()

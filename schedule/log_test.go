@@ -15,13 +15,14 @@ func TestLinesOfARun(t *testing.T) {
 	} {
 		l := newRunLog(nil, &run{})
 		l.begun = true // nothing stores them
-		w := l.from("stdout")
+		close(l.done)
+		w := lineWriter{l, "stdout"}
 		for _, text := range writes {
 			if n, err := w.Write([]byte(text)); n != len(text) || err != nil {
 				t.Errorf("%d, %v", n, err)
 			}
 		}
-		w.flush()
+		l.close()
 		var got []string
 		for _, line := range l.take() {
 			got = append(got, line.Text)

@@ -3,6 +3,7 @@ package schedule
 import (
 	"context"
 	"log/slog"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -75,12 +76,9 @@ func (o *owner) run() {
 	o.s.crew.expiry.Store(int64(o.own.Expiry()))
 	outage.Retry(o.ctx, o.log, "jobs", o.remember)
 	if o.partition == 0 { // after FLUSHALL it is taken over anew
-		registered := make(chan struct{})
-		defer func() { <-registered }()
-		go func() {
-			defer close(registered)
-			o.s.crew.register(o.ctx)
-		}()
+		var register sync.WaitGroup
+		register.Go(func() { o.s.crew.register(o.ctx) })
+		defer register.Wait()
 	}
 	unknown := true
 	look := func() (next time.Duration, err error) {

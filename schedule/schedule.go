@@ -51,10 +51,11 @@ const (
 
 // A Scheduler is the jobs of an app. Its methods are safe for concurrent use, but for Job and Handle.
 type Scheduler struct {
-	name string
-	app  *runnel.App
-	opts Options
-	crew *crew
+	name  string
+	app   *runnel.App
+	opts  Options
+	crew  *crew
+	count *extension.Counters // of all schedulers of the app
 
 	jobs     map[string]*jobs.Job
 	handlers map[string]Func
@@ -87,7 +88,10 @@ func New(app *runnel.App, name string, opts *Options) *Scheduler {
 	facts.Process(ischedule.Processor, s.process, &runnel.ProcessorOptions{
 		OnError: runnel.Halt, Lease: o.Lease, Grace: o.Grace, JoinDelay: o.JoinDelay, Timeout: -1,
 	})
-	show(app, s)
+	s.count = extension.Own(app, func() (*extension.Counters, *extension.Extension) {
+		count := &extension.Counters{}
+		return count, schedulers.New(count)
+	})
 	s.crew = newCrew(s, cmp.Or(o.Concurrency, defaultConcurrency))
 	app.Task(name, s.crew.work, nil)
 	return s
@@ -198,18 +202,16 @@ func (s *Scheduler) process(ctx context.Context, events *runnel.Events[struct{ F
 	if err := s.begin(); err != nil {
 		return err
 	}
-	o, done := newOwner(ctx, s, worker.OwnershipOf(ctx)), make(chan struct{})
-	go func() {
-		defer close(done)
-		o.run()
-	}()
+	o := newOwner(ctx, s, worker.OwnershipOf(ctx))
+	var owning sync.WaitGroup
+	owning.Go(o.run)
 	for batch := range events.Take(factsPerBatch, 0).Raw() {
 		o.own.Wake()
 		if err := o.apply(batch); err != nil {
 			return nil // the ownership ends
 		}
 	}
-	<-done
+	owning.Wait()
 	return nil
 }
 

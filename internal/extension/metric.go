@@ -1,6 +1,13 @@
 package extension
 
-import "github.com/runnel-go/runnel/internal/worker"
+import (
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/runnel-go/runnel/internal/worker"
+)
 
 // A Metric is exported as runnel_<extension>_<Name>, or as runnel_app_<extension>_<Name> if it is of the app as a
 // whole.
@@ -27,4 +34,54 @@ type Sample struct {
 	Labels    []string // the values of Metric.Labels
 	Value     float64  // of a counter or a gauge
 	Histogram *worker.Histogram
+}
+
+// Counters are what a process counts for metrics. The zero value has counted nothing, and so has nil. Methods may be called concurrently.
+type Counters struct {
+	mu  sync.Mutex
+	all map[string]*Sample
+}
+
+// Add counts one more of the series with the labels.
+func (c *Counters) Add(m *Metric, labels ...string) { c.change(m, labels, func(s *Sample) { s.Value++ }) }
+
+// Observe counts a call of a function that took so long.
+func (c *Counters) Observe(m *Metric, took time.Duration, labels ...string) {
+	c.change(m, labels, func(s *Sample) {
+		if s.Histogram == nil {
+			h := worker.NewHistogram(worker.HandlerBounds)
+			s.Histogram = &h
+		}
+		s.Histogram.Add(took)
+	})
+}
+
+func (c *Counters) change(m *Metric, labels []string, how func(s *Sample)) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.all == nil {
+		c.all = map[string]*Sample{}
+	}
+	series := m.Name + "\n" + strings.Join(labels, "\n")
+	if c.all[series] == nil {
+		c.all[series] = &Sample{Metric: m, Labels: slices.Clone(labels)}
+	}
+	how(c.all[series])
+}
+
+// Each calls add with what was counted.
+func (c *Counters) Each(add func(Sample)) {
+	if c == nil {
+		return
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, one := range c.all {
+		s := *one
+		if s.Histogram != nil {
+			h := s.Histogram.Clone()
+			s.Histogram = &h
+		}
+		add(s)
+	}
 }

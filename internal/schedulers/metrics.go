@@ -14,11 +14,6 @@ import (
 	"github.com/runnel-go/runnel/internal/words"
 )
 
-// A Process is what the schedulers of the app's code do in this process. Count may be called concurrently.
-type Process interface {
-	Count(add func(extension.Sample)) // calls add with Ends and Spent of each task that has run here
-}
-
 var (
 	// Ends counts attempts. Its labels are job, result, scheduler and task.
 	Ends = &extension.Metric{
@@ -38,14 +33,12 @@ var (
 )
 
 // gatherer returns the Gather of the extension.
-func gatherer(p Process) func(context.Context, *store.Client, bool, func(extension.Sample)) error {
+func gatherer(count *extension.Counters) func(context.Context, *store.Client, bool, func(extension.Sample)) error {
 	return func(ctx context.Context, c *store.Client, ofApp bool, add func(extension.Sample)) error {
 		if ofApp {
 			return gatherStored(ctx, c, add)
 		}
-		if p != nil {
-			p.Count(add)
-		}
+		count.Each(add)
 		return nil
 	}
 }

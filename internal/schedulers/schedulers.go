@@ -30,8 +30,8 @@ import (
 // Declare adds a scheduler to a *runnel.App without code; package schedule sets it. With exec its workers run commands.
 var Declare func(app any, name string, concurrency int, exec bool) error
 
-// New returns the extension; p is nil in a program without the app's code.
-func New(p Process) *extension.Extension {
+// New returns the extension. In a program with the app's code its schedulers count Ends and Spent; else count is nil.
+func New(count *extension.Counters) *extension.Extension {
 	return &extension.Extension{
 		Name: "schedule", Usage: "look after jobs and their runs",
 		Present: func(ctx context.Context, c *store.Client) (bool, error) {
@@ -42,7 +42,7 @@ func New(p Process) *extension.Extension {
 			return false, err
 		},
 		Absent:   ": start a worker that has it, such as `schedule worker`",
-		Commands: commands(), Targets: targets, Findings: findings, Status: status, Metrics: metrics, Gather: gatherer(p),
+		Commands: commands(), Targets: targets, Findings: findings, Status: status, Metrics: metrics, Gather: gatherer(count),
 		Page: page(),
 	}
 }
