@@ -36,47 +36,39 @@ func (o *owner) forget() (time.Duration, error) {
 	case wait > 0:
 		return wait, nil
 	}
-	every := forgetEvery + time.Duration(o.s.partitions())*forgetEveryEach
-	if !m.looked.IsZero() {
-		return o.forgetSeen(every)
-	}
-	m.busy, m.next = false, time.Now().Add(every)
 	tasks, err := o.tasks()
 	if err != nil {
 		return 0, err
 	}
-	n, err := o.s.calls.View().Cells(o.ctx, o.partition)
-	if err != nil || n <= int64(o.keep())*int64(max(len(tasks), 1)) {
-		return every, err
-	}
-	_, now, _, err := o.s.calls.Due(o.ctx, o.partition, 1)
+	cells, err := o.s.calls.View().Cells(o.ctx, o.partition)
 	if err != nil {
 		return 0, err
 	}
-	ends, _, err := o.s.calls.View().Facts(o.ctx, o.s.partitions())
-	if err != nil {
+	wait := forgetEvery + time.Duration(o.s.partitions())*forgetEveryEach
+	if cells <= int64(o.keep())*int64(max(len(tasks), 1)) {
+		m.looked = time.Time{}
+	} else if wait, err = o.forgetSome(tasks, wait); err != nil {
 		return 0, err
 	}
-	m.looked, m.horizon, m.next = now, ends, time.Now().Add(forgetAgain)
-	return forgetAgain, nil
+	m.busy, m.next = false, time.Now().Add(wait)
+	return wait, nil
 }
 
-// forgetSeen forgets what was over at the look, unless a fact of then is still under way.
-func (o *owner) forgetSeen(every time.Duration) (time.Duration, error) {
-	m := &o.memory
-	_, acked, err := o.s.calls.View().Facts(o.ctx, o.s.partitions())
+// forgetSome looks, or forgets what was over at the look, once no fact of then is under way.
+func (o *owner) forgetSome(tasks []string, every time.Duration) (time.Duration, error) {
+	m, now := &o.memory, o.own.Now()
+	ends, acked, err := o.s.calls.View().Facts(o.ctx, o.s.partitions())
 	if err != nil {
 		return 0, err
+	}
+	if m.looked.IsZero() {
+		m.looked, m.horizon = now, ends
+		return forgetAgain, nil
 	}
 	for n, end := range m.horizon {
 		if entryid.Compare(acked[n], end) < 0 {
-			m.next = time.Now().Add(forgetAgain)
 			return forgetAgain, nil
 		}
-	}
-	tasks, err := o.tasks()
-	if err != nil {
-		return 0, err
 	}
 	p := &ischedule.Prune{
 		Fence: o.fence, Looked: m.looked.UnixMilli(), Keep: o.keep(), KeepMin: cmp.Or(o.s.opts.KeepMin, defaultKeepMin), KeepOpen: forgetOpenBehind, Horizon: m.horizon,
@@ -88,7 +80,7 @@ func (o *owner) forgetSeen(every time.Duration) (time.Duration, error) {
 			}
 		}
 	}
-	m.looked, m.next = time.Time{}, time.Now().Add(every)
+	m.looked = time.Time{}
 	return every, nil
 }
 

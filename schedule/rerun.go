@@ -46,7 +46,7 @@ func (x *operation) activate() (string, error) {
 	if err != nil {
 		return "", err
 	}
-	cells := map[bool][]ischedule.Thaw{} // by whether they wait for none of the others
+	cells := map[bool]map[int][]ischedule.Thaw{false: {}, true: {}} // by whether they wait for none of the others
 	for _, task := range in {
 		t := ischedule.Thaw{Place: x.place(task), Silent: x.Only, Waits: map[string]int64{}}
 		for _, need := range graph.Needs(task) {
@@ -56,14 +56,12 @@ func (x *operation) activate() (string, error) {
 		}
 		alone := len(t.Waits) == 0
 		t.Fires = alone && x.Kind != ischedule.OpClear
-		cells[alone] = append(cells[alone], t)
+		n := x.s.partition(t.Task)
+		cells[alone][n] = append(cells[alone][n], t)
 	}
 	// What fires by itself comes last: its tokens must find the others as they are to be.
 	for _, alone := range []bool{false, true} {
-		err := ischedule.InParts(cells[alone], func(t ischedule.Thaw) int { return x.s.partition(t.Task) }, func(n int, some []ischedule.Thaw) error {
-			return x.s.calls.Thaw(x.ctx, n, x.Number, ischedule.ClassOf(x.Priority), some)
-		})
-		if err != nil {
+		if err := x.s.calls.Thaw(x.ctx, x.Number, ischedule.ClassOf(x.Priority), cells[alone]); err != nil {
 			return "", err
 		}
 	}
@@ -81,21 +79,12 @@ func (x *operation) place(task jobs.Source) ischedule.Place {
 
 // freeze freezes tasks at the time. It returns the next generation of each.
 func (x *operation) freeze(tasks []jobs.Source, to string) (generations map[string]int64, err error) {
-	places := make([]ischedule.Place, len(tasks))
-	for i, task := range tasks {
-		places[i] = x.place(task)
+	by := map[int][]ischedule.Place{}
+	for _, task := range tasks {
+		n := x.s.partition(task.String())
+		by[n] = append(by[n], x.place(task))
 	}
-	generations = map[string]int64{}
-	err = ischedule.InParts(places, func(p ischedule.Place) int { return x.s.partition(p.Task) }, func(n int, some []ischedule.Place) error {
-		got, err := x.s.calls.Freeze(x.ctx, n, x.Number, to, some)
-		for i, g := range got {
-			if g > 0 {
-				generations[some[i].Task] = g
-			}
-		}
-		return err
-	})
-	return generations, err
+	return x.s.calls.Freeze(x.ctx, x.Number, to, by)
 }
 
 // cancel ends what is under way of tasks at a time.

@@ -58,7 +58,7 @@ func Tokens(facts []Fact, partition func(source string) int) map[int][]Token {
 // nothing. After an error some may have been applied.
 func (s *Scheduler) Apply(ctx context.Context, tokens map[int][]Token) (all map[string]int64, err error) {
 	all = map[string]int64{}
-	inTrip(ctx, s, "apply", tokens, func(_ []Token, some map[string]int64, failed error) {
+	inTrip(ctx, s, "apply", tokens, alone, func(_ []Token, some map[string]int64, failed error) {
 		for what, n := range some {
 			all[what] += n
 		}

@@ -1,6 +1,9 @@
 package schedule
 
-import "context"
+import (
+	"cmp"
+	"context"
+)
 
 // A Place is a task at a logical time, in ms since 1970.
 type Place struct {
@@ -14,10 +17,19 @@ const (
 	Cancelled = "cancelled" // what is not over alone, and without Thaw
 )
 
-// Freeze is the first half of an operation on cells of a partition, at most PerCall: it makes void what they have. It returns of each the
-// generation that its next firing has, 0 where a later operation was there before or the task is not. It may be repeated.
-func (s *Scheduler) Freeze(ctx context.Context, n int, operation int64, to string, places []Place) (generations []int64, err error) {
-	err = s.do(ctx, "freeze", n, obj{"operation": operation, "to": to, "places": places}, &generations)
+// Freeze is the first half of an operation on cells, by partition: it makes void what they have. It returns by task the generation that its
+// next firing has, none where a later operation was there before or the task is not. It may be repeated.
+func (s *Scheduler) Freeze(ctx context.Context, operation int64, to string, by map[int][]Place) (generations map[string]int64, err error) {
+	generations = map[string]int64{}
+	ask := func(some []Place) any { return obj{"operation": operation, "to": to, "places": some} }
+	inTrip(ctx, s, "freeze", by, ask, func(some []Place, got []int64, failed error) {
+		for i, g := range got {
+			if g > 0 {
+				generations[some[i].Task] = g
+			}
+		}
+		err = cmp.Or(failed, err)
+	})
 	return generations, err
 }
 
@@ -30,6 +42,8 @@ type Thaw struct {
 }
 
 // Thaw is the second half, with the priority of the runs. It may be repeated.
-func (s *Scheduler) Thaw(ctx context.Context, n int, operation, priority int64, thaws []Thaw) error {
-	return s.do(ctx, "thaw", n, obj{"operation": operation, "priority": priority, "cells": thaws}, nil)
+func (s *Scheduler) Thaw(ctx context.Context, operation, priority int64, by map[int][]Thaw) (err error) {
+	ask := func(some []Thaw) any { return obj{"operation": operation, "priority": priority, "cells": some} }
+	inTrip(ctx, s, "thaw", by, ask, func(_ []Thaw, _ any, failed error) { err = cmp.Or(failed, err) })
+	return err
 }

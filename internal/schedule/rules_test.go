@@ -127,9 +127,9 @@ func TestLateEndsOfRunsAreRefused(t *testing.T) {
 		end(second, Failed, true)
 		m.want("state", m.state(p, k.name, 1), "failed")
 		other, at := next(2, 1, 1), []Place{{k.name, 2}} // in the place that is free
-		_, err := m.s.Freeze(t.Context(), p, 5, Cleared, at)
+		_, err := m.s.Freeze(t.Context(), 5, Cleared, map[int][]Place{p: at})
 		m.must(err)
-		m.must(m.s.Thaw(t.Context(), p, 5, High, []Thaw{{Place: at[0], Fires: true}}))
+		m.must(m.s.Thaw(t.Context(), 5, High, map[int][]Thaw{p: {{Place: at[0], Fires: true}}}))
 		again := next(2, 2, 1)
 		end(other, Success, false)
 		end(again, Success, true)
@@ -248,13 +248,13 @@ func TestFrozenCellsTakeNotes(t *testing.T) {
 	inPartition(t, k, func(t *testing.T, m *sim, p int) {
 		at := Place{k.name, 1}
 		for range 2 {
-			generations, err := m.s.Freeze(t.Context(), p, 5, Cleared, []Place{at})
+			generations, err := m.s.Freeze(t.Context(), 5, Cleared, map[int][]Place{p: {at}})
 			m.must(err)
-			m.want("the next generation", generations[0], int64(1))
+			m.want("the next generation", generations[k.name], int64(1))
 			m.token(k, 1, 1)
 			m.want("fired", m.cells(p)[at].Generation, int64(0))
 		}
-		m.must(m.s.Thaw(t.Context(), p, 5, High, []Thaw{{Place: at}}))
+		m.must(m.s.Thaw(t.Context(), 5, High, map[int][]Thaw{p: {{Place: at}}}))
 		m.want("fired behind the second half", m.cells(p)[at].Generation, int64(1))
 	})
 }
@@ -276,9 +276,9 @@ func TestVoidTokensDoNotCount(t *testing.T) {
 			}
 		}
 		tell("j0/task/b", 1, "", 0)
-		_, err := s.Freeze(t.Context(), p, 5, Cleared, []Place{at}) // a is run again; its first fact is still on its way
+		_, err := s.Freeze(t.Context(), 5, Cleared, map[int][]Place{p: {at}}) // a is run again; its first fact is still on its way
 		m.must(err)
-		m.must(s.Thaw(t.Context(), p, 5, High, []Thaw{{Place: at, Waits: map[string]int64{"j0/task/a": 2}}}))
+		m.must(s.Thaw(t.Context(), 5, High, map[int][]Thaw{p: {{Place: at, Waits: map[string]int64{"j0/task/a": 2}}}}))
 		tell("j0/task/a", 1, "", 0)
 		tell("j0/task/a", 2, "5", 1)
 	})

@@ -71,13 +71,13 @@ func (s *Scheduler) keysOf(n int) []string {
 	return all
 }
 
-// inTrip calls a script with items of partitions, at most PerCall in each call, and hands on the answers.
-func inTrip[T, A any](ctx context.Context, s *Scheduler, script string, by map[int][]T, done func(some []T, answer A, err error)) {
+// inTrip calls a script for items of partitions, at most PerCall in each call, which asks for what ask returns, and hands on the answers.
+func inTrip[T, A any](ctx context.Context, s *Scheduler, script string, by map[int][]T, ask func(some []T) any, done func(some []T, answer A, err error)) {
 	var parts [][]T
 	var calls []*store.ScriptCall
 	for n, all := range by {
 		for some := range slices.Chunk(all, PerCall) {
-			parts, calls = append(parts, some), append(calls, s.call(script, n, some))
+			parts, calls = append(parts, some), append(calls, s.call(script, n, ask(some)))
 		}
 	}
 	s.client.Run(ctx, calls...)
@@ -97,22 +97,8 @@ func (s *Scheduler) pipelined(ctx context.Context, partitions int, ask func(pipe
 	return pipe.Exec(ctx)
 }
 
-// InParts calls do with the items of each partition, at most PerCall at a time, until it returns an error.
-func InParts[T any](items []T, partition func(T) int, do func(n int, some []T) error) error {
-	by := map[int][]T{}
-	for _, item := range items {
-		n := partition(item)
-		by[n] = append(by[n], item)
-	}
-	for n, all := range by {
-		for some := range slices.Chunk(all, PerCall) {
-			if err := do(n, some); err != nil {
-				return err
-			}
-		}
-	}
-	return nil
-}
+// alone asks for nothing but items.
+func alone[T any](some []T) any { return some }
 
 // obj is what a script is asked for.
 type obj = map[string]any
@@ -137,7 +123,7 @@ func (s *Scheduler) do(ctx context.Context, script string, n int, ask, answer an
 // read reads the answer of a call, nil for none.
 func read(c *store.ScriptCall, answer any) error {
 	text, _ := c.Reply.(string)
-	if c.Err != nil || answer == nil || text == "[]" { // an empty table, as some servers write it
+	if c.Err != nil || answer == nil || text == "" || text == "[]" { // an empty table, as some servers write it
 		return c.Err
 	}
 	return json.Unmarshal([]byte(text), answer)

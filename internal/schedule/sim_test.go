@@ -255,9 +255,9 @@ func (m *sim) advance(o *rerun) (over bool) {
 	if o.step < len(o.order) {
 		name := o.order[o.step]
 		for range times {
-			generations, err := m.s.Freeze(m.Context(), partOf(name), o.number, Cleared, []Place{{name, o.t}})
-			if m.must(err); generations[0] > 0 {
-				o.generations[name] = generations[0]
+			generations, err := m.s.Freeze(m.Context(), o.number, Cleared, map[int][]Place{partOf(name): {{name, o.t}}})
+			if m.must(err); generations[name] > 0 {
+				o.generations[name] = generations[name]
 			}
 		}
 		o.step++
@@ -269,7 +269,7 @@ func (m *sim) advance(o *rerun) (over bool) {
 	name := m.thaws(o)[o.step-len(o.order)]
 	waits := m.waits(m.by[name], o.in, o.generations)
 	for range times {
-		m.must(m.s.Thaw(m.Context(), partOf(name), o.number, High, []Thaw{{Place: Place{name, o.t}, Fires: len(waits) == 0, Silent: o.only, Waits: waits}}))
+		m.must(m.s.Thaw(m.Context(), o.number, High, map[int][]Thaw{partOf(name): {{Place: Place{name, o.t}, Fires: len(waits) == 0, Silent: o.only, Waits: waits}}}))
 	}
 	o.step++
 	return o.step == 2*len(o.order)

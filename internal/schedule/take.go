@@ -93,7 +93,7 @@ type End struct {
 
 // Finish ends attempts by partition, and tells each what became of it. It may be repeated: what has ended is not accepted.
 func (s *Scheduler) Finish(ctx context.Context, by map[int][]*End) {
-	inTrip(ctx, s, "finish", by, func(ends []*End, accepted []bool, err error) {
+	inTrip(ctx, s, "finish", by, alone, func(ends []*End, accepted []bool, err error) {
 		for i, e := range ends {
 			e.Accepted, e.Err = err == nil && accepted[i], err
 		}
