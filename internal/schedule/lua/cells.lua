@@ -121,17 +121,18 @@ local function admit(task, t, g, def, cell)
 	end
 end
 
--- Lets in the runs of a task that are held, as many as there are places, at most so many.
+-- Lets in the runs of a task that are held, as many as there are places, at most so many, and returns how many. Without a definition
+-- they are void.
 local function admit_next(task, def, most)
 	local n = 0
-	while def and n < most and open(task, def) do
+	while n < most and (not def or open(task, def)) do
 		local first = call('ZRANGE', HELD, '[' .. task .. '|', '(' .. task .. '}', 'BYLEX', 'LIMIT', 0, 1)[1]
-		if not first then return n end
+		if not first then break end
 		call('ZREM', HELD, first)
 		local t = tonumber(first:match('|(%d+)$'))
 		local g, cell = load_cell(task, t)
 		if g and g.s == 'held' then
-			admit(task, t, g, def, cell)
+			if def then admit(task, t, g, def, cell) else g.s = 'cleared' end
 			save(cell, g)
 			n = n + 1
 		end
@@ -179,5 +180,5 @@ local function conclude(task, t, g, def, cell)
 	leave(task)
 	emit_end(task, t, g)
 	evaluate(task, t, g, def, cell)
-	admit_next(task, def, 1)
+	if def then admit_next(task, def, 1) end
 end

@@ -23,7 +23,7 @@ for i, x in ipairs(ask.places) do
 			if to == 'cleared' then g.z = op else g.u = time_now() end
 		end
 		save(cell, g)
-		admit_next(task, def, 1)
+		if def then admit_next(task, def, 1) end
 	end
 	out[i] = g and last <= op and g.ng or 0
 end

@@ -40,7 +40,7 @@ var scheduleMutants = map[string][]mutant{
 		{"a re-run goes on once", thawLua, "if g and g.z == ask.operation then", "if g and (g.z == ask.operation or g.y == ask.operation) then", restNets},
 		{"what a cell has counted counts no more", thawLua, "g.c = math.min(there, g.n - 1)", "g.c = there", restNets},
 		{"a trigger fires once", fireLua, " and (seen[2] or '0') == f.position", "", plainNets},
-		{"what was held goes on", defineLua, "if task and left > 0 then left = left - admit_next(task, def_of(task), left) end", "", "TestPausedRunsAreHeld/redis"},
+		{"what was held goes on", defineLua, "if task then left = left - admit_next(task, def_of(task), left) end", "", "TestPausedRunsAreHeld/redis"},
 		{"cells stay until their facts are acked", pruneLua, "or not g.u or g.u >= ask.looked or", "or not g.u or", "TestForgottenAfterTheLook/redis"},
 		{"a trigger fires once all is known", "internal/schedule/define.go", "steps[2] = append(steps[2], due)", "steps[1] = append(steps[1], due)", "TestTriggersFireOnceAllIsKnown/redis"},
 		{"a partition that forgot drops no tokens", applyLua, "if call('HEXISTS', DEFS, 'rev') == 0 then", "if false then", "TestAPartitionThatForgotWaits/redis"},
