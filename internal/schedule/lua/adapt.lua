@@ -3,27 +3,24 @@
 --
 -- Asks    task; from: where to go on in the grid, '' at its begin
 -- Returns where to go on, '' if that was all
-local task, e = ask.task, { e = {}, f = {} }
+local task = ask.task
 local def = def_of(task)
 repeated()
 if not def then return answer('') end
-for _, kind in ipairs({ 'e', 'f' }) do
-	for _, name in ipairs(def[kind] or {}) do e[kind][name] = true end
-end
+local fresh = new_cell(def)
 local fields = call('ZRANGE', GRID, ask.from == '' and '[' .. task .. '@' or '(' .. ask.from, '(' .. task .. 'A', 'BYLEX', 'LIMIT', 0, 128)
 for _, field in ipairs(fields) do
-	local t = tonumber(field:match('@(%d+)$'))
-	local g, cell = load_cell(task, t)
+	local g, _, t = load_cell(task_of(field))
 	local changed, left = false, 0
 	for _, kind in ipairs({ 'e', 'f' }) do
 		for name in pairs(g and g[kind] or {}) do
-			if not e[kind][name] then g[kind][name], changed = nil, true
+			if not fresh[kind][name] then g[kind][name], changed = nil, true
 			elseif kind == 'e' then left = left + 1 end
 		end
 	end
 	if changed then
 		if g.n > left then g.n = 0 end
-		evaluate(task, t, g, def, cell)
+		evaluate(task, t, g)
 	end
 end
-return answer(#fields == 128 and fields[128] or '')
+return answer(fields[128] or '')

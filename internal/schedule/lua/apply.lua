@@ -24,9 +24,8 @@ local function refused(x, g, e)
 end
 
 for _, x in ipairs(ask) do
-	local task, t, kind = x.task, x.t, x.fails and 'f' or 'e'
-	local def = def_of(task)
-	local g, cell = load_cell(task, t, def)
+	local def, kind = def_of(x.task), x.fails and 'f' or 'e'
+	local g = load_cell(x.task, x.t, true)
 	local e = def and g[kind][x.source]
 	local what = refused(x, g, e) or 'accepted'
 	n[what] = n[what] + 1
@@ -41,7 +40,7 @@ for _, x in ipairs(ask) do
 			g.c = (g.c or 0) + 1
 			if g.c >= g.n then g.c, g.d = g.c - g.n, g.d + 1 end
 		end
-		evaluate(task, t, g, def, cell)
+		evaluate(x.task, x.t, g)
 	end
 end
 if n.accepted == 0 then repeated() end

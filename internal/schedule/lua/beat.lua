@@ -7,14 +7,13 @@ even_if_full(OWN)
 call('ZADD', RUNNERS, time_now() + ms(ask.life), ask.runner)
 local void, others, named = {}, {}, {}
 for i, r in each(ask.runs) do
-	local g, cell = load_cell(r.task, tonumber(r.t))
-	named[cell] = true
+	local g, task, t = load_cell(r.task, r.t)
+	named[cell_of(task, t)] = true
 	if not g or g.s ~= 'running' or g.r ~= ask.runner or g.g ~= r.generation or g.a ~= r.attempt then void[#void + 1] = i - 1 end
 end
 for _, cell in ipairs(call('ZRANGE', RUNS, 0, -1)) do
 	if not named[cell] then
-		local task, t = task_of(cell)
-		local g = load_cell(task, t)
+		local g, task, t = load_cell(task_of(cell))
 		if g and g.r == ask.runner then others[#others + 1] = { task = task, t = time_text(t), generation = g.g, attempt = g.a } end
 	end
 end

@@ -33,10 +33,7 @@ local fenced = ask.fence and fence(OWN, ask.fence)
 if fenced then return fenced end
 
 local function cell_of(task, t) return task .. '@' .. time_text(t) end
-local function task_of(cell)
-	local task, t = cell:match('^(.*)@(%d+)$')
-	return task, tonumber(t)
-end
+local function task_of(cell) return cell:match('^(.*)@(%d+)$') end
 
 -- Writes what changes nothing, for a script that may have found everything done: replicas have to confirm that.
 local function repeated() call('HSET', DEFS, 'repeated', '1') end
@@ -52,28 +49,28 @@ end
 
 local function field_of_grid(task, t) return task .. '@' .. string.format('%016.0f', t) end
 
--- A cell, and where it is in the hash. If it is not there, it is nil without a definition, or else made of that: until it is stored, its
--- field new has its place in the grid.
-local function load_cell(task, t, def)
-	local cell = cell_of(task, t)
-	local raw = call('HGET', CELLS, cell)
-	if raw then
-		local g = cjson.decode(raw)
-		g.e, g.f = g.e or {}, g.f or {}
-		return g, cell
-	end
-	if not def then return nil, cell end
-	local g = { s = 'waiting', g = 0, a = 0, k = 0, m = 0, d = 0, p = def.p, i = -1, n = def.n, e = {}, f = {}, new = field_of_grid(task, t) }
+-- A cell that nothing has come to; its field new is there until it is stored.
+local function new_cell(def)
+	local g = { s = 'waiting', g = 0, a = 0, k = 0, m = 0, d = 0, p = def.p, i = -1, n = def.n, e = {}, f = {}, new = true }
 	for _, name in ipairs(def.e or {}) do g.e[name] = { 0, 1, 0 } end
 	for _, name in ipairs(def.f or {}) do g.f[name] = { 0, 1, 0 } end
-	return g, cell
+	return g
+end
+
+-- A cell, its task, and its time as a number. A cell that is not there is nil, or with make a new one, if its task has a definition.
+local function load_cell(task, t, make)
+	t = tonumber(t)
+	local raw, def = call('HGET', CELLS, cell_of(task, t)), make and def_of(task)
+	local g = raw and cjson.decode(raw) or def and new_cell(def) or nil
+	if g then g.e, g.f = g.e or {}, g.f or {} end
+	return g, task, t
 end
 
 -- Stores a cell, whose edges are not looked at behind that: an empty table is left out, since servers write it in two ways.
-local function save(cell, g)
-	if g.new then call('ZADD', GRID, 0, g.new) end
+local function save(task, t, g)
+	if g.new then call('ZADD', GRID, 0, field_of_grid(task, t)) end
 	g.e, g.f, g.new = next(g.e) and g.e, next(g.f) and g.f, nil
-	call('HSET', CELLS, cell, cjson.encode(g))
+	call('HSET', CELLS, cell_of(task, t), cjson.encode(g))
 end
 
 -- Appends the fact that a source has ended, with the targets that it has now.
@@ -83,17 +80,37 @@ local function emit(source, t, gen, result, op, priority)
 	if to then call('XADD', LOG, '*', 'src', source, 't', time_text(t), 'g', time_text(gen), 'o', op or '', 'p', priority, 'to', to) end
 end
 
--- The priority in a place of the ready queue.
-local function class_of(score) return math.floor(time_number(score) / 1e15) end
+-- The priority in a place of the ready queue, nil if there is none.
+local function class_of(score) return score and math.floor(time_number(score) / 1e15) end
 
 local function first_score(queue) return call('ZRANGE', queue, 0, 0, 'WITHSCORES')[2] end
 
--- Queues a run that has been let in, at its place.
-local function make_ready(cell, g)
-	local first = first_score(READY)
-	if not first or class_of(g.q) < class_of(first) then wake(LOG, OWN, '0') end
-	g.s = 'queued'
-	call('ZADD', READY, g.q, cell)
+-- The queues of runs that have been let in, by state. Such runs count, whether their task has a limit or not, since that may change.
+local queues = { queued = READY, running = RUNS, retry = LATER }
+
+-- Puts a cell into a state: out of its queue, into that of the state, if there are such, at this score; an end of a generation is told.
+local function enter(task, t, g, state, score)
+	local cell, from, to, result = cell_of(task, t), queues[g.s], queues[state], result_of[state]
+	if from then call('ZREM', from, cell) end
+	if to then call('ZADD', to, score, cell) end
+	if to and not from then call('HINCRBY', PLACES, task, 1) end
+	if from and not to and call('HINCRBY', PLACES, task, -1) < 1 then call('HDEL', PLACES, task) end
+	g.s = state
+	if result and g.h ~= g.g then emit(task, t, g.g, result, g.o, g.i) end
+end
+
+-- A cell of a queue, its task, and its time; nothing, if it is not in that state: then it is no more in the queue.
+local function load_from(queue, cell)
+	local g, task, t = load_cell(task_of(cell))
+	if g and queues[g.s] == queue then return g, task, t end
+	call('ZREM', queue, cell)
+end
+
+-- Queues a run at its place.
+local function make_ready(task, t, g)
+	local first = class_of(first_score(READY))
+	if not first or class_of(g.q) < first then wake(LOG, OWN, '0') end
+	enter(task, t, g, 'queued', g.q)
 end
 
 local function held_of(task, q, t) return task .. '|' .. string.format('%016.0f', tonumber(q)) .. '|' .. time_text(t) end
@@ -103,37 +120,29 @@ local function open(task, def)
 	return not def.paused and ((def.lim or 0) == 0 or tonumber(call('HGET', PLACES, task) or '0') < def.lim)
 end
 
--- Counts a run no more. Call admit_next behind save: it may be this very cell that follows.
-local function leave(task)
-	if call('HINCRBY', PLACES, task, -1) < 1 then call('HDEL', PLACES, task) end
-end
-
--- Lets a run in, or has it wait for the end of a pause or of another run of its task. What is let in counts from here to its end, whether
--- its task has a limit or not, since that may change.
-local function admit(task, t, g, def, cell)
+-- Lets a run in, or has it wait for the end of a pause or of another run of its task.
+local function admit(task, t, g)
 	g.q = g.q or time_text(g.p * 1e15 + call('INCRBY', SEQ, 1))
-	if open(task, def) then
-		call('HINCRBY', PLACES, task, 1)
-		make_ready(cell, g)
+	if open(task, def_of(task)) then
+		make_ready(task, t, g)
 	else
-		g.s = 'held'
+		enter(task, t, g, 'held')
 		call('ZADD', HELD, 0, held_of(task, g.q, t))
 	end
 end
 
 -- Lets in the runs of a task that are held, as many as there are places, at most so many, and returns how many. Without a definition
--- they are void.
-local function admit_next(task, def, most)
-	local n = 0
+-- they are void. Call it behind save: it may be a cell that has just left its place that follows.
+local function admit_next(task, most)
+	local def, n = def_of(task), 0
 	while n < most and (not def or open(task, def)) do
 		local first = call('ZRANGE', HELD, '[' .. task .. '|', '(' .. task .. '}', 'BYLEX', 'LIMIT', 0, 1)[1]
 		if not first then break end
 		call('ZREM', HELD, first)
-		local t = tonumber(first:match('|(%d+)$'))
-		local g, cell = load_cell(task, t)
+		local g, _, t = load_cell(task, first:match('|(%d+)$'))
 		if g and g.s == 'held' then
-			if def then admit(task, t, g, def, cell) else g.s = 'cleared' end
-			save(cell, g)
+			if def then admit(task, t, g) else g.s = 'cleared' end
+			save(task, t, g)
 			n = n + 1
 		end
 	end
@@ -142,43 +151,39 @@ end
 
 local busy = { held = true, queued = true, running = true, retry = true }
 
--- Ends the last attempt of a generation.
-local function emit_end(task, t, g)
-	local result = result_of[g.s]
-	if result and g.h ~= g.g then emit(task, t, g.g, result, g.o, g.i) end
+-- Whether a cell has reason to fire, which it uses.
+local function use_reason(g)
+	local due = g.d > 0
+	if due then
+		g.d = g.d - 1
+	elseif g.n == 0 then
+		for _, e in pairs(g.e) do
+			if e[1] < e[2] then return false end
+			due = due or e[1] > e[3]
+		end
+		for _, e in pairs(due and g.e or {}) do e[3] = e[1] end
+	end
+	return due
 end
 
 -- Fires a cell as long as there is reason to, and stores it; joins, which do nothing, succeed at once.
-local function evaluate(task, t, g, def, cell)
-	while def and not busy[g.s] and not g.z do
-		local fires = false
-		if g.d > 0 then
-			g.d, fires = g.d - 1, true
-		elseif g.n == 0 then
-			local all, new = true, false
-			for _, e in pairs(g.e) do
-				all = all and e[1] >= e[2]
-				new = new or e[1] > e[3]
-			end
-			fires = all and new
-			for _, e in pairs(fires and g.e or {}) do e[3] = e[1] end
-		end
-		if not fires then break end
+local function evaluate(task, t, g)
+	local def = def_of(task)
+	while def and not busy[g.s] and not g.z and use_reason(g) do
 		g.g, g.a, g.k, g.m, g.q, g.x, g.r, g.b, g.u, g.A = g.g + 1, 0, 0, 0, nil, nil, nil, nil, nil, nil
 		if def.j then
-			g.s, g.u = 'success', time_now()
-			emit_end(task, t, g)
+			g.u = time_now()
+			enter(task, t, g, 'success')
 		else
-			admit(task, t, g, def, cell)
+			admit(task, t, g)
 		end
 	end
-	save(cell, g)
+	save(task, t, g)
 end
 
--- Ends a run that has left its queue, in the state that it has now: what follows fires, and what is held gets its place.
-local function conclude(task, t, g, def, cell)
-	leave(task)
-	emit_end(task, t, g)
-	evaluate(task, t, g, def, cell)
-	if def then admit_next(task, def, 1) end
+-- Ends a run: what follows fires, and what is held gets its place.
+local function conclude(task, t, g, state)
+	enter(task, t, g, state)
+	evaluate(task, t, g)
+	if def_of(task) then admit_next(task, 1) end
 end

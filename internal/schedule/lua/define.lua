@@ -10,7 +10,7 @@ local function set_field(field, value)
 	local task = field:match('^task:(.*)')
 	if value == '' then call('HDEL', DEFS, field) else call('HSET', DEFS, field, value) end
 	-- A limit may have become larger, or none, a pause has ended, or what is held goes with its task.
-	if task then left = left - admit_next(task, def_of(task), left) end
+	if task then left = left - admit_next(task, left) end
 end
 
 local function set_rule(id, r)

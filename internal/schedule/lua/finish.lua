@@ -7,27 +7,22 @@
 even_if_full(OWN)
 local out, now = {}, time_now()
 for i, x in ipairs(ask) do
-	local task, t, result, wait = x.task, tonumber(x.t), x.result, ms(x.wait)
-	local def = def_of(task)
-	local g, cell = load_cell(task, t)
+	local wait, failed = ms(x.wait), x.result == 'failed' or x.result == 'timeout'
+	local g, task, t = load_cell(x.task, x.t)
 	out[i] = g ~= nil and g.s == 'running' and g.g == x.generation and g.a == x.attempt
 	if out[i] then
-		call('ZREM', RUNS, cell)
+		local def = def_of(task)
 		g.r, g.u, g.x = nil, now, x.error
-		local failed = result == 'failed' or result == 'timeout'
 		if failed then g.m = g.m + 1 end
-		if result == 'interrupted' or failed and wait >= 0 and def and g.m < def.r then
-			if wait > 0 then
-				g.s = 'retry'
-				call('ZADD', LATER, time_in(wait), cell)
-				wake(LOG, OWN, time_text(now + wait))
-			else
-				make_ready(cell, g)
-			end
-			save(cell, g)
+		if x.result ~= 'interrupted' and not (failed and wait >= 0 and def and g.m < def.r) then
+			conclude(task, t, g, x.result)
+		elseif wait > 0 then
+			enter(task, t, g, 'retry', time_in(wait))
+			wake(LOG, OWN, time_text(now + wait))
+			save(task, t, g)
 		else
-			g.s = result
-			conclude(task, t, g, def, cell)
+			make_ready(task, t, g)
+			save(task, t, g)
 		end
 	end
 end

@@ -6,24 +6,18 @@
 -- Returns of each the generation that its next firing has, 0: the operation is too old, or the task is not there
 local op, to, out = ask.operation, ask.to, {}
 for i, x in ipairs(ask.places) do
-	local task, t = x.task, tonumber(x.t)
-	local def = def_of(task)
-	local g, cell = load_cell(task, t, to == 'cleared' and def)
+	local g, task, t = load_cell(x.task, x.t, to == 'cleared')
 	local last = g and g.y or 0
 	if g and last < op then
 		g.y = op
 		if to == 'cleared' or busy[g.s] then -- else nothing is under way
-			local queue = ({ running = RUNS, queued = READY, retry = LATER })[g.s]
-			if queue then
-				call('ZREM', queue, cell)
-				leave(task)
-			end
 			if g.s == 'held' then call('ZREM', HELD, held_of(task, g.q, t)) end
-			g.d, g.c, g.s, g.ng, g.r = 0, 0, to, g.g + 1, nil
+			enter(task, t, g, to)
+			g.d, g.c, g.ng, g.r = 0, 0, g.g + 1, nil
 			if to == 'cleared' then g.z = op else g.u = time_now() end
 		end
-		save(cell, g)
-		if def then admit_next(task, def, 1) end
+		save(task, t, g)
+		if def_of(task) then admit_next(task, 1) end
 	end
 	out[i] = g and last <= op and g.ng or 0
 end

@@ -7,12 +7,11 @@
 -- Returns how many cells are gone, at most 128: there may be more then
 -- Errors  FENCED
 local gone, now = 0, time_now()
-local over = { success = true, failed = true, timeout = true, crashed = true, skipped = true, cancelled = true }
 for p, last in each(ask.horizon) do call('HSET', DEFS, 'horizon:' .. (p - 1), last) end
 
 -- Whether a cell is over for good.
 local function stays(g)
-	if not over[g.s] or g.z or g.d > 0 or not g.u or g.u >= ask.looked or g.u > now - ms(ask.keepMin) then return true end
+	if not (result_of[g.s] or g.s == 'cancelled') or g.z or g.d > 0 or not g.u or g.u >= ask.looked or g.u > now - ms(ask.keepMin) then return true end
 	local open = next(g.f) ~= nil
 	for _, e in pairs(g.n > 0 and g.e or {}) do open = open or e[1] < e[2] end
 	return open and g.u > now - ms(ask.keepOpen)
@@ -23,11 +22,10 @@ for _, task in each(ask.tasks) do
 	local high = '(' .. task .. 'A'
 	local most = math.min(call('ZLEXCOUNT', GRID, low, high) - ask.keep, 128 - gone)
 	for _, first in ipairs(most > 0 and call('ZRANGE', GRID, low, high, 'BYLEX', 'LIMIT', 0, most) or {}) do
-		local t = tonumber(first:match('@(%d+)$'))
-		local g, cell = load_cell(task, t)
+		local g, _, t = load_cell(task_of(first))
 		if g and stays(g) then break end
 		call('ZREM', GRID, first)
-		call('HDEL', CELLS, cell)
+		call('HDEL', CELLS, cell_of(task, t))
 		call('HSET', DEFS, 'low:' .. task, time_text(t + 1))
 		gone = gone + 1
 	end

@@ -17,20 +17,16 @@ local again, crashed, gone, lost = 0, 0, {}, ask.unknown
 for _, r in ipairs(call('ZRANGEBYSCORE', RUNNERS, '-inf', now)) do gone[r], lost = true, true end
 for _, cell in ipairs(lost and call('ZRANGE', RUNS, 0, -1) or {}) do
 	if again + crashed == PER_CALL then break end
-	local task, t = task_of(cell)
-	local g = load_cell(task, t)
-	if not g or g.s ~= 'running' then
-		call('ZREM', RUNS, cell)
-	elseif gone[g.r] or ask.unknown and not call('ZSCORE', RUNNERS, g.r) then
-		call('ZREM', RUNS, cell)
+	local g, task, t = load_from(RUNS, cell)
+	if g and (gone[g.r] or ask.unknown and not call('ZSCORE', RUNNERS, g.r)) then
 		g.k, g.r = g.k + 1, nil
 		if g.k < ask.crashes then
 			again = again + 1
-			make_ready(cell, g)
-			save(cell, g)
+			make_ready(task, t, g)
+			save(task, t, g)
 		else
-			g.s, g.x, g.u, crashed = 'crashed', 'its worker was lost ' .. g.k .. ' times', now, crashed + 1
-			conclude(task, t, g, def_of(task), cell)
+			g.x, g.u, crashed = 'its worker was lost ' .. g.k .. ' times', now, crashed + 1
+			conclude(task, t, g, 'crashed')
 		end
 	end
 end
@@ -39,11 +35,10 @@ if again + crashed < PER_CALL then -- else they have to be found again
 end
 
 for _, cell in ipairs(call('ZRANGEBYSCORE', LATER, '-inf', now, 'LIMIT', 0, PER_CALL)) do
-	call('ZREM', LATER, cell)
-	local g = load_cell(task_of(cell))
-	if g and g.s == 'retry' then
-		make_ready(cell, g)
-		save(cell, g)
+	local g, task, t = load_from(LATER, cell)
+	if g then
+		make_ready(task, t, g)
+		save(task, t, g)
 	end
 end
 
@@ -52,25 +47,22 @@ local ready = ask.most > 0 and call('ZRANGE', READY, 0, math.min(ask.most, PER_C
 for i = 1, #ready, 2 do
 	local cell, last = ready[i], class_of(ready[i + 1]) >= LOWEST
 	if last and lowest <= 0 then break end
-	call('ZREM', READY, cell)
-	local task, t = task_of(cell)
-	local def, g = def_of(task), load_cell(task, t)
-	if g and g.s == 'queued' and not def then -- it was removed
-		g.s = 'cleared'
-		conclude(task, t, g, def, cell)
-	elseif g and g.s == 'queued' and def.paused then
-		leave(task)
-		admit(task, t, g, def, cell)
-		save(cell, g)
-	elseif g and g.s == 'queued' then
+	local g, task, t = load_from(READY, cell)
+	local def = g and def_of(task)
+	if g and not def then -- it was removed
+		conclude(task, t, g, 'cleared')
+	elseif g and def.paused then
+		admit(task, t, g)
+		save(task, t, g)
+	elseif g then
 		if g.b then
 			g.A = g.A or {}
 			table.insert(g.A, { a = g.a, b = g.b, u = g.u, x = g.x })
 			if #g.A > 5 then table.remove(g.A, 1) end
 		end
-		g.s, g.a, g.r, g.b, g.u, g.x = 'running', g.a + 1, ask.runner, now, nil, nil
-		call('ZADD', RUNS, now, cell)
-		save(cell, g)
+		g.a, g.r, g.b, g.u, g.x = g.a + 1, ask.runner, now, nil, nil
+		enter(task, t, g, 'running', now)
+		save(task, t, g)
 		runs[#runs + 1] = { task = task, t = time_text(t), generation = g.g, attempt = g.a, failed = g.m, priority = g.p, rev = def.rev }
 		if last then lowest = lowest - 1 end
 	end
@@ -81,8 +73,7 @@ local at
 local lives = call('ZCARD', RUNS) > 0 and call('ZRANGE', RUNNERS, 0, 1, 'WITHSCORES') or {}
 local life = lives[lives[1] == ask.runner and 4 or 2]
 for _, score in pairs({ later = first_score(LATER), life = life, due = first_score(HEAP) }) do at = math.min(at or math.huge, time_number(score)) end
-local first = first_score(READY)
-first = first and class_of(first) or -1
+local first = class_of(first_score(READY)) or -1
 local startable = first >= 0 and ask.most > 0 and (first < LOWEST or ask.lowest > 0)
 if ask.sleep and #runs == 0 and not startable then -- it is awake from that time on anyway, so nothing later wakes it
 	call('HSET', OWN, 'sleeps', at and time_text(at) or '9007199254740991')

@@ -4,8 +4,7 @@
 --         it has to wait for
 -- Returns nothing
 for _, x in ipairs(ask.cells) do
-	local t, def = tonumber(x.t), def_of(x.task)
-	local g, cell = load_cell(x.task, t)
+	local g, task, t = load_cell(x.task, x.t)
 	if g and g.z == ask.operation then
 		local some = false
 		for source, generation in pairs(x.waits or {}) do
@@ -22,7 +21,7 @@ for _, x in ipairs(ask.cells) do
 		g.z, g.p, g.i, g.o = nil, ask.priority, ask.priority, time_text(ask.operation)
 		if x.fires then g.d = g.d + 1 end
 		if x.silent then g.h = g.ng end
-		evaluate(x.task, t, g, def, cell)
+		evaluate(task, t, g)
 	end
 end
 repeated()
