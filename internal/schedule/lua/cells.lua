@@ -85,6 +85,8 @@ local function class_of(score) return score and math.floor(time_number(score) / 
 
 local function first_score(queue) return call('ZRANGE', queue, 0, 0, 'WITHSCORES')[2] end
 
+local function held_of(task, t, g) return task .. '|' .. string.format('%016.0f', tonumber(g.q)) .. '|' .. time_text(t) end
+
 -- The queues of runs that have been let in, by state. Such runs count, whether their task has a limit or not, since that may change.
 local queues = { queued = READY, running = RUNS, retry = LATER }
 
@@ -92,7 +94,9 @@ local queues = { queued = READY, running = RUNS, retry = LATER }
 local function enter(task, t, g, state, score)
 	local cell, from, to, result = cell_of(task, t), queues[g.s], queues[state], result_of[state]
 	if from then call('ZREM', from, cell) end
+	if g.s == 'held' then call('ZREM', HELD, held_of(task, t, g)) end
 	if to then call('ZADD', to, score, cell) end
+	if state == 'held' then call('ZADD', HELD, 0, held_of(task, t, g)) end
 	if to and not from then call('HINCRBY', PLACES, task, 1) end
 	if from and not to and call('HINCRBY', PLACES, task, -1) < 1 then call('HDEL', PLACES, task) end
 	g.s = state
@@ -113,8 +117,6 @@ local function make_ready(task, t, g)
 	enter(task, t, g, 'queued', g.q)
 end
 
-local function held_of(task, q, t) return task .. '|' .. string.format('%016.0f', tonumber(q)) .. '|' .. time_text(t) end
-
 -- Whether runs of a task are let in.
 local function open(task, def)
 	return not def.paused and ((def.lim or 0) == 0 or tonumber(call('HGET', PLACES, task) or '0') < def.lim)
@@ -123,12 +125,7 @@ end
 -- Lets a run in, or has it wait for the end of a pause or of another run of its task.
 local function admit(task, t, g)
 	g.q = g.q or time_text(g.p * 1e15 + call('INCRBY', SEQ, 1))
-	if open(task, def_of(task)) then
-		make_ready(task, t, g)
-	else
-		enter(task, t, g, 'held')
-		call('ZADD', HELD, 0, held_of(task, g.q, t))
-	end
+	if open(task, def_of(task)) then make_ready(task, t, g) else enter(task, t, g, 'held') end
 end
 
 -- Lets in the runs of a task that are held, as many as there are places, at most so many, and returns how many. Without a definition
@@ -138,12 +135,13 @@ local function admit_next(task, most)
 	while n < most and (not def or open(task, def)) do
 		local first = call('ZRANGE', HELD, '[' .. task .. '|', '(' .. task .. '}', 'BYLEX', 'LIMIT', 0, 1)[1]
 		if not first then break end
-		call('ZREM', HELD, first)
 		local g, _, t = load_cell(task, first:match('|(%d+)$'))
 		if g and g.s == 'held' then
-			if def then admit(task, t, g) else g.s = 'cleared' end
+			if def then admit(task, t, g) else enter(task, t, g, 'cleared') end
 			save(task, t, g)
 			n = n + 1
+		else
+			call('ZREM', HELD, first)
 		end
 	end
 	return n

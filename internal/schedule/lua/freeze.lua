@@ -11,7 +11,6 @@ for i, x in ipairs(ask.places) do
 	if g and last < op then
 		g.y = op
 		if to == 'cleared' or busy[g.s] then -- else nothing is under way
-			if g.s == 'held' then call('ZREM', HELD, held_of(task, g.q, t)) end
 			enter(task, t, g, to)
 			g.d, g.c, g.ng, g.r = 0, 0, g.g + 1, nil
 			if to == 'cleared' then g.z = op else g.u = time_now() end
