@@ -40,10 +40,7 @@ local function repeated() call('HSET', DEFS, 'repeated', '1') end
 
 local known = {}
 local function def_of(task)
-	if known[task] == nil then
-		local raw = call('HGET', DEFS, 'task:' .. task)
-		known[task] = raw and cjson.decode(raw) or false
-	end
+	if known[task] == nil then known[task] = cjson.decode(call('HGET', DEFS, 'task:' .. task) or 'false') end
 	return known[task]
 end
 

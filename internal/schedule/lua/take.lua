@@ -13,9 +13,9 @@ local LOWEST, PER_CALL = 3, 128
 if ask.sleep then call('HSET', OWN, 'sleeps', '0') end -- until the end: nothing wakes it meanwhile
 if ask.most > 0 then call('ZADD', RUNNERS, now + ms(ask.life), ask.runner) end
 
-local again, crashed, gone, lost = 0, 0, {}, ask.unknown
-for _, r in ipairs(call('ZRANGEBYSCORE', RUNNERS, '-inf', now)) do gone[r], lost = true, true end
-for _, cell in ipairs(lost and call('ZRANGE', RUNS, 0, -1) or {}) do
+local again, crashed, gone = 0, 0, {}
+for _, r in ipairs(call('ZRANGEBYSCORE', RUNNERS, '-inf', now)) do gone[r] = true end
+for _, cell in ipairs((ask.unknown or next(gone)) and call('ZRANGE', RUNS, 0, -1) or {}) do
 	if again + crashed == PER_CALL then break end
 	local g, task, t = load_from(RUNS, cell)
 	if g and (gone[g.r] or ask.unknown and not call('ZSCORE', RUNNERS, g.r)) then
@@ -71,8 +71,8 @@ end
 -- When there is more to do: of what waits for its time, or if the next runner of others turns out to be gone.
 local at
 local lives = call('ZCARD', RUNS) > 0 and call('ZRANGE', RUNNERS, 0, 1, 'WITHSCORES') or {}
-local life = lives[lives[1] == ask.runner and 4 or 2]
-for _, score in pairs({ later = first_score(LATER), life = life, due = first_score(HEAP) }) do at = math.min(at or math.huge, time_number(score)) end
+local scores = { later = first_score(LATER), life = lives[lives[1] == ask.runner and 4 or 2], due = first_score(HEAP) }
+for _, score in pairs(scores) do at = math.min(at or math.huge, time_number(score)) end
 local first = class_of(first_score(READY)) or -1
 local startable = first >= 0 and ask.most > 0 and (first < LOWEST or ask.lowest > 0)
 if ask.sleep and #runs == 0 and not startable then -- it is awake from that time on anyway, so nothing later wakes it

@@ -14,7 +14,7 @@ for _, x in ipairs(ask.cells) do
 		if g.n > 0 and some then
 			local there = 0
 			for _, e in pairs(g.e) do
-				if e[1] >= 1 and e[1] >= e[2] then there = there + 1 end
+				if e[1] >= e[2] then there = there + 1 end
 			end
 			g.c = math.min(there, g.n - 1)
 		end
