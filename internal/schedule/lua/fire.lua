@@ -13,13 +13,13 @@ for i, f in ipairs(ask.fires) do
 	out[i] = call('ZSCORE', HEAP, id) and (seen[1] or '') == f.rule and (seen[2] or '0') == f.position
 	if out[i] then
 		for _, t in each(f.times) do emit(f.source, t, 1, 's', '', f.class) end
-		if f.over or f.next == 0 then call('ZREM', HEAP, id) else call('ZADD', HEAP, f.next, id) end
 		if f.over then
 			call('HDEL', RULES, id, '@' .. id, '-' .. id)
 		else
 			call('HSET', RULES, '@' .. id, time_text(f.to))
 			if f.omitted > 0 then call('HINCRBY', RULES, '-' .. id, f.omitted) end
 		end
+		if f.over or f.next == 0 then call('ZREM', HEAP, id) else call('ZADD', HEAP, f.next, id) end
 		if other and call('HEXISTS', RULES, other.id) == 0 then
 			call('HSET', RULES, other.id, other.rule, '@' .. other.id, other.position)
 			call('ZADD', HEAP, time_now(), other.id)
