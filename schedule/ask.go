@@ -35,8 +35,8 @@ const opPoll = 50 * time.Millisecond
 
 // Wait blocks until a worker has done the operation, or ctx ends, and returns what it did. The error may be a *RefusedError.
 func (op *Op) Wait(ctx context.Context) (outcome string, err error) {
-	done, err := op.s.calls.Ledger().WaitOp(ctx, op.Number, opPoll)
-	if err != nil {
+	done := &ischedule.Op{Number: op.Number}
+	if err := op.s.calls.Ledger().WaitOp(ctx, done, opPoll); err != nil {
 		return "", err
 	}
 	return done.Outcome, nil

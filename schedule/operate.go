@@ -152,24 +152,13 @@ func (x *operation) next(def *jobs.Job) *ischedule.Job {
 }
 
 func (x *operation) remove() (string, error) {
-	if others := x.dependents(); len(others) > 0 && !x.Force {
-		return "", refuse("%s wait for tasks of job %s", strings.Join(others, ", "), x.Job)
-	}
-	return "removed", x.change(map[string]*ischedule.Job{x.Job: nil})
-}
-
-// dependents returns the tasks of other jobs that wait for tasks of the job.
-func (x *operation) dependents() (tasks []string) {
-	graph, _ := jobs.NewGraph(defsOf(x.all))
-	for _, t := range x.all[x.Job].Def.Tasks {
-		for _, to := range graph.Targets(jobs.Source{Job: x.Job, Name: t.Name}) {
-			if to.Job != x.Job {
-				tasks = append(tasks, to.String())
-			}
+	changes := map[string]*ischedule.Job{x.Job: nil}
+	if !x.Force {
+		if err := x.right(changes); err != nil {
+			return "", refuse("without job %s: %w", x.Job, err)
 		}
 	}
-	slices.Sort(tasks)
-	return slices.Compact(tasks)
+	return "removed", x.change(changes)
 }
 
 func defsOf(all map[string]*ischedule.Job) map[string]*jobs.Job {

@@ -118,7 +118,7 @@ func TestOfARefusedSetNothingIsApplied(t *testing.T) {
 		ledger := ischedule.New(client, "schedule").Ledger()
 		n, err := ledger.Submit(r.c.Context(), op)
 		r.must(err)
-		if _, err := ledger.WaitOp(r.c.Context(), n, time.Second); err == nil || !strings.Contains(err.Error(), "c/task/gone is not there") {
+		if err := ledger.WaitOp(r.c.Context(), &ischedule.Op{Number: n}, time.Second); err == nil || !strings.Contains(err.Error(), "c/task/gone is not there") {
 			t.Error(err)
 		}
 		if jobs := r.stored("sjobs"); len(jobs) > 0 {

@@ -43,7 +43,9 @@ type Counters struct {
 }
 
 // Add counts one more of the series with the labels.
-func (c *Counters) Add(m *Metric, labels ...string) { c.change(m, labels, func(s *Sample) { s.Value++ }) }
+func (c *Counters) Add(m *Metric, labels ...string) {
+	c.change(m, labels, func(s *Sample) { s.Value++ })
+}
 
 // Observe counts a call of a function that took so long.
 func (c *Counters) Observe(m *Metric, took time.Duration, labels ...string) {

@@ -144,24 +144,26 @@ type RefusedError struct{ Reason string }
 // Error returns the reason.
 func (e *RefusedError) Error() string { return e.Reason }
 
-// WaitOp blocks until an operation is done or ctx ends; it looks every poll.
-func (l Ledger) WaitOp(ctx context.Context, number int64, poll time.Duration) (*Op, error) {
+// WaitOp blocks until the operation of op.Number is done or ctx ends; it looks every poll. Then op is what is stored of it.
+func (l Ledger) WaitOp(ctx context.Context, op *Op, poll time.Duration) error {
 	for {
-		op, err := l.Op(ctx, number)
-		switch {
-		case err != nil:
-			return nil, err
-		case op == nil:
-			return nil, fmt.Errorf("operation %d is not remembered", number)
+		stored, err := l.Op(ctx, op.Number)
+		if err != nil {
+			return err
+		}
+		if stored == nil {
+			return fmt.Errorf("operation %d is not remembered", op.Number)
+		}
+		switch *op = *stored; {
 		case op.Refused:
-			return nil, &RefusedError{op.Outcome}
+			return &RefusedError{op.Outcome}
 		case !op.Done.IsZero():
-			return op, nil
+			return nil
 		}
 		select {
 		case <-time.After(poll):
 		case <-ctx.Done():
-			return nil, fmt.Errorf("operation %d is stored, and no worker has done it yet: %w: does a worker of the app run?", number, ctx.Err())
+			return fmt.Errorf("operation %d is stored, and no worker has done it yet: %w: does a worker of the app run?", op.Number, ctx.Err())
 		}
 	}
 }

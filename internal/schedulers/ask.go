@@ -26,7 +26,7 @@ const opPoll = 50 * time.Millisecond
 // do asks for an operation, waits until a worker has done it, and returns what that did.
 func (s *scheduler) do(ctx context.Context, op *schedule.Op) (result string, err error) {
 	if op.Number, err = s.Ledger().Submit(ctx, op); err == nil {
-		op, err = s.Ledger().WaitOp(ctx, op.Number, opPoll)
+		err = s.Ledger().WaitOp(ctx, op, opPoll)
 	}
 	if err != nil {
 		return "", err
@@ -46,16 +46,15 @@ func did(op *schedule.Op) string {
 // ask does an operation, or with --no-wait has it stored.
 func (r *request) ask(ctx context.Context, op *schedule.Op) error {
 	op.ID, op.By, op.Why = r.Flags.String(flagID), r.Who, r.Flags.String("why")
-	kind, on := op.Kind, op.Job
-	_, err := r.Audited(ctx, "schedule "+kind, r.name+"/"+on, func(ctx context.Context) (_ string, err error) {
+	_, err := r.Audited(ctx, "schedule "+op.Kind, r.name+"/"+op.Job, func(ctx context.Context) (_ string, err error) {
 		op.Number, err = r.Ledger().Submit(ctx, op)
 		return did(op), err
 	})
 	if err == nil && !r.Flags.Bool(flagNoWait) {
-		op, err = r.Ledger().WaitOp(ctx, op.Number, opPoll)
+		err = r.Ledger().WaitOp(ctx, op, opPoll)
 	}
 	if err != nil {
-		return fmt.Errorf("%s of job %s: %w", kind, on, err)
+		return fmt.Errorf("%s of job %s: %w", op.Kind, op.Job, err)
 	}
 	op.Defs = nil // whoever applies them has them
 	return r.Print([]*schedule.Op{op}, func(t extension.Table) {

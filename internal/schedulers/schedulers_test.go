@@ -164,7 +164,7 @@ func (o *office) files() {
 	redistest.Eventually(o.t, "the other job ran", func() bool {
 		return strings.Contains(o.run(0, "", "schedule", "runs", "other/a"), "success")
 	})
-	o.run(1, "other/task/a wait for tasks of job report", "schedule", "rm", "report", "--yes")
+	o.run(1, "without job report: other/task/a: report/task/sum is not there", "schedule", "rm", "report", "--yes")
 	o.run(1, `no job "other/a"`, "schedule", "rm", "other/a", "--yes")
 	o.run(0, "stored (operation", "schedule", "rm", "other", "--yes", "--no-wait", "--id", "gone")
 	redistest.Eventually(o.t, "the other job is removed", func() bool {
