@@ -73,30 +73,27 @@ const handBack = 5 * time.Second
 // call calls a function; its panic is an error. It returns soon once the context has ended, even if the function does not; the channel is
 // closed when that has.
 func (c *crew) call(ctx context.Context, fn Func, r *run, patience time.Duration) (returned <-chan struct{}, err error) {
-	result, done, log := make(chan error, 1), make(chan struct{}), newRunLog(c.s, r)
+	done, log := make(chan struct{}), newRunLog(c.s, r)
+	var result error // once it is done
 	go func() {
 		defer close(done)
-		var err error
-		defer func() {
-			log.close()
-			result <- err
-		}()
+		defer log.close()
 		defer func() {
 			if p := recover(); p != nil {
-				err = fmt.Errorf("panic: %v", p)
-				c.s.log.Error("function panicked", "job", r.job(), "task", r.task(), "time", r.at(), "err", err, "stack", string(debug.Stack()))
+				result = fmt.Errorf("panic: %v", p)
+				c.s.log.Error("function panicked", "job", r.job(), "task", r.task(), "time", r.at(), "err", result, "stack", string(debug.Stack()))
 			}
 		}()
-		err = fn(ctx, r.public(log))
+		result = fn(ctx, r.public(log))
 	}()
 	select {
-	case err := <-result:
-		return done, err
+	case <-done:
+		return done, result
 	case <-ctx.Done():
 	}
 	select {
-	case err := <-result:
-		return done, err
+	case <-done:
+		return done, result
 	case <-time.After(patience):
 		c.s.log.Error("function is stuck", "job", r.job(), "task", r.task(), "time", r.at(), "after", patience, "help", help.FunctionStuck)
 		return done, fmt.Errorf("the function did not return: %w", context.Cause(ctx))

@@ -1,6 +1,7 @@
 package schedule
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strconv"
@@ -27,9 +28,7 @@ func (o *owner) fire() error {
 		op, room := int64(0), ischedule.PerCall
 		for _, d := range due {
 			if n := ischedule.OpOf(d.ID); n > 0 {
-				if op == 0 || n < op {
-					op = n
-				}
+				op = min(cmp.Or(op, n), n)
 				continue
 			}
 			f, err := o.plan(d, now, &room)
@@ -43,7 +42,14 @@ func (o *owner) fire() error {
 			if err := o.s.calls.Fire(o.ctx, o.partition, o.fence, fires...); err != nil {
 				return err
 			}
-			o.tell(fires)
+		}
+		for _, f := range fires {
+			if f.Done && (f.CatchUp != nil || f.Omitted > 0) {
+				o.log.Info("times were missed", "trigger", f.ID, "omitted", f.Omitted)
+			}
+			if f.Over {
+				delete(o.lists, f.ID)
+			}
 		}
 		if op > 0 {
 			if err := o.operate(op); err != nil {
@@ -53,18 +59,6 @@ func (o *owner) fire() error {
 		more = next == 0 && !o.over(nil)
 	}
 	return nil
-}
-
-// tell logs times that were missed.
-func (o *owner) tell(fires []*ischedule.Fire) {
-	for _, f := range fires {
-		if f.Done && (f.CatchUp != nil || f.Omitted > 0) {
-			o.log.Info("times were missed", "trigger", f.ID, "omitted", f.Omitted)
-		}
-		if f.Over {
-			delete(o.lists, f.ID)
-		}
-	}
 }
 
 // plan says how something that is due goes on. room is how many times may fire in the same call.
