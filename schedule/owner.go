@@ -51,10 +51,10 @@ func newOwner(ctx context.Context, s *Scheduler, own *worker.Ownership) *owner {
 func (o *owner) apply(batch []*runnel.Event) error {
 	var facts []ischedule.Fact
 	for _, e := range batch {
-		f, ok, err := ischedule.FactOf(o.partition, e.ID, e.Fields())
+		f, err := ischedule.FactOf(o.partition, e.ID, e.Fields())
 		if err != nil {
 			o.log.Error("fact is not readable", "event", e.ID, "err", err)
-		} else if ok {
+		} else if f.Source != "" {
 			facts = append(facts, f)
 		}
 	}

@@ -20,18 +20,15 @@ type Fact struct {
 	Targets    []string `json:"-"`         // tasks behind a letter: e, or f for those that its failure concerns
 }
 
-// FactOf returns the fact of an entry; ok is false for any other entry, such as one that wakes the owner.
-func FactOf(partition int, id string, fields map[string]string) (f Fact, ok bool, err error) {
+// FactOf returns the fact of an entry; any other entry, such as one that wakes the owner, has no source.
+func FactOf(partition int, id string, fields map[string]string) (f Fact, err error) {
 	f = Fact{Partition: partition, ID: id, Source: fields["src"], Operation: fields["o"], Targets: strings.Fields(fields["to"])}
-	if f.Source == "" {
-		return f, false, nil
-	}
 	for name, n := range map[string]*int64{"t": &f.Time, "g": &f.Generation, "p": &f.Priority} {
-		if *n, err = strconv.ParseInt(fields[name], 10, 64); err != nil {
-			return f, true, fmt.Errorf("fact %s: field %s: %w", id, name, err)
+		if *n, err = strconv.ParseInt(fields[name], 10, 64); err != nil && f.Source != "" {
+			return f, fmt.Errorf("fact %s: field %s: %w", id, name, err)
 		}
 	}
-	return f, true, nil
+	return f, nil
 }
 
 // A Token is a fact for one task.

@@ -1,6 +1,7 @@
 package schedule
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -35,10 +36,7 @@ const (
 
 // String returns the rule as it is stored.
 func (r *Rule) String() string {
-	text, err := json.Marshal(r)
-	if err != nil {
-		panic(err) // it has no field that cannot be
-	}
+	text, _ := json.Marshal(r) // it has nothing that cannot be
 	return string(text)
 }
 
@@ -57,15 +55,16 @@ func SourceOf(id string) string {
 	return source
 }
 
-var classes = map[jobs.Priority]int64{jobs.PriorityHigh: High, "": Normal, jobs.PriorityNormal: Normal, jobs.PriorityLow: Low, jobs.PriorityBackfill: Backfill}
+// priorities are by class.
+var priorities = []jobs.Priority{High: jobs.PriorityHigh, Normal: jobs.PriorityNormal, Low: jobs.PriorityLow, Backfill: jobs.PriorityBackfill}
 
 // ClassOf returns a priority as cells have it.
-func ClassOf(p jobs.Priority) int64 { return classes[p] }
+func ClassOf(p jobs.Priority) int64 {
+	return int64(slices.Index(priorities, cmp.Or(p, jobs.PriorityNormal)))
+}
 
 // PriorityOf is the inverse of ClassOf.
-func PriorityOf(class int64) jobs.Priority {
-	return []jobs.Priority{jobs.PriorityHigh, jobs.PriorityNormal, jobs.PriorityLow, jobs.PriorityBackfill}[min(max(class, 0), Backfill)]
-}
+func PriorityOf(class int64) jobs.Priority { return priorities[min(max(class, 0), Backfill)] }
 
 // Compile returns what the partitions have to know of jobs, of which one begins at a time, in ms.
 func Compile(all map[string]*Job, partitions int, partition func(source string) int, at int64) []*Definition {

@@ -105,10 +105,7 @@ type obj = map[string]any
 
 // call returns a call of a script, with keys behind those of the partition.
 func (s *Scheduler) call(script string, n int, ask any, more ...string) *store.ScriptCall {
-	text, err := json.Marshal(ask)
-	if err != nil {
-		panic(err) // nothing asked for has a field that cannot be
-	}
+	text, _ := json.Marshal(ask) // nothing that is asked for has a field that cannot be
 	own := s.keysOf(n)
 	return &store.ScriptCall{Script: scripts[script], Keys: append(own[:len(own):len(own)], more...), Args: []any{text}, Confirm: lasting[script]}
 }

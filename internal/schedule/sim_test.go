@@ -126,8 +126,8 @@ func (m *sim) apply(p int, behind string, most int64, mayCrash bool) {
 		for k, v := range e.Values {
 			fields[k] = v.(string)
 		}
-		f, ok, err := FactOf(p, e.ID, fields)
-		if m.must(err); ok {
+		f, err := FactOf(p, e.ID, fields)
+		if m.must(err); f.Source != "" {
 			facts = append(facts, f)
 		}
 	}
