@@ -97,18 +97,14 @@ func TestAGoodJobHasNoFaults(t *testing.T) {
 	if faults := Check(j); len(faults) > 0 {
 		t.Error(faults)
 	}
-	stored, err := j.Encode()
+	stored, err := json.Marshal(j)
 	if err != nil {
 		t.Fatal(err)
 	}
-	back, err := Decode(stored)
-	if err != nil || !reflect.DeepEqual(back, j) {
-		t.Errorf("stored %s\nread as %+v, %v", stored, back, err)
+	if back := jobOf(t, string(stored)); !reflect.DeepEqual(back, j) {
+		t.Errorf("stored %s\nread as %+v", stored, back)
 	}
-	if _, err := Decode([]byte("{")); err == nil || !strings.Contains(err.Error(), "not readable") {
-		t.Error(err)
-	}
-	if _, err := Decode([]byte(`{"tasks": [{"timeout": "long"}]}`)); err == nil || !strings.Contains(err.Error(), `"long" is no duration`) {
+	if err := json.Unmarshal([]byte(`{"tasks": [{"timeout": "long"}]}`), j); err == nil || !strings.Contains(err.Error(), `"long" is no duration`) {
 		t.Error(err)
 	}
 }

@@ -1,6 +1,7 @@
 package jobs
 
 import (
+	"encoding/json"
 	"reflect"
 	"strings"
 	"testing"
@@ -116,12 +117,12 @@ func FuzzParseFile(f *testing.F) {
 			return
 		}
 		for _, j := range all {
-			stored, err := j.Encode()
+			stored, err := json.Marshal(j)
 			if err != nil {
 				t.Fatal(err)
 			}
-			if back, err := Decode(stored); err != nil || !reflect.DeepEqual(back, j) {
-				t.Fatalf("%s: %v\n%+v\n%+v", stored, err, back, j)
+			if back := jobOf(t, string(stored)); !reflect.DeepEqual(back, j) {
+				t.Fatalf("%s:\n%+v\n%+v", stored, back, j)
 			}
 		}
 	})

@@ -1,7 +1,6 @@
 package jobs
 
 import (
-	"encoding/json"
 	"fmt"
 	"time"
 )
@@ -91,16 +90,4 @@ func (d *Duration) UnmarshalText(text []byte) error {
 	}
 	*d = Duration(parsed)
 	return nil
-}
-
-// Encode returns the job as it is stored: the same bytes for the same job.
-func (j *Job) Encode() ([]byte, error) { return json.Marshal(j) }
-
-// Decode is the inverse of Encode. Fields of later releases are left out.
-func Decode(data []byte) (*Job, error) {
-	j := &Job{}
-	if err := json.Unmarshal(data, j); err != nil {
-		return nil, fmt.Errorf("stored job is not readable: %w", err)
-	}
-	return j, nil
 }
