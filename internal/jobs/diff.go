@@ -16,12 +16,11 @@ func Diff(old, now *Job) (changes []string) {
 	all := maps.Clone(was)
 	maps.Copy(all, is)
 	for _, place := range slices.Sorted(maps.Keys(all)) {
-		a, before := was[place]
-		b, there := is[place]
+		a, b := was[place], is[place]
 		switch {
-		case !before:
+		case !a.IsValid():
 			changes = append(changes, place+" is new")
-		case !there:
+		case !b.IsValid():
 			changes = append(changes, place+" is gone")
 		default:
 			for i := range a.NumField() {

@@ -1,7 +1,6 @@
 package jobs
 
 import (
-	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -10,45 +9,43 @@ import (
 
 // A Graph is the tasks of all jobs of a scheduler, and what they wait for.
 type Graph struct {
-	nodes map[Source]*node
-	order []Source // each behind those that it waits for
-}
-
-type node struct {
-	handles bool     // failures
-	needs   []Ref    // After, or OnFailure
-	targets []Source // tasks that wait for it
+	order   []Source            // all sources, each behind those that it waits for
+	needs   map[Source][]Ref    // of all sources: After, or OnFailure
+	handles map[Source]bool     // failures
+	targets map[Source][]Source // tasks that wait for it
 }
 
 // NewGraph returns the graph of jobs without faults of their own, and what is wrong with it: sources that are not
 // there, and a cycle. All faults name the job.
 func NewGraph(all map[string]*Job) (g *Graph, faults []Fault) {
-	g = &Graph{nodes: map[Source]*node{}}
+	g = &Graph{needs: map[Source][]Ref{}, handles: map[Source]bool{}, targets: map[Source][]Source{}}
 	for _, name := range slices.Sorted(maps.Keys(all)) {
 		for _, t := range all[name].Triggers {
-			g.add(Source{name, t.Name, true}, &node{})
+			g.add(Source{name, t.Name, true}, nil, nil)
 		}
 		for _, t := range all[name].Tasks {
-			n := &node{handles: len(t.OnFailure) > 0}
-			for _, text := range slices.Concat(t.After, t.OnFailure) {
-				if r, err := ParseRef(name, text); err == nil {
-					n.needs = append(n.needs, r)
-				}
-			}
-			g.add(Source{name, t.Name, false}, n)
+			g.add(Source{name, t.Name, false}, t.After, t.OnFailure)
 		}
 	}
 	for _, s := range g.order {
-		for _, r := range g.nodes[s].needs {
-			if from := g.nodes[r.Source]; from != nil {
-				from.targets = append(from.targets, s)
-			} else {
+		for _, r := range g.needs[s] {
+			if _, there := g.needs[r.Source]; !there {
 				reason := fmt.Sprintf("%s is not there: %s", r.Source, g.instead(r.Source, all[r.Job] != nil))
 				faults = append(faults, Fault{Place: s.String(), Reason: reason, Jobs: []string{r.Job}})
 			}
 		}
 	}
 	return g, append(faults, g.sort()...)
+}
+
+func (g *Graph) add(s Source, after, onFailure []string) {
+	g.order = append(g.order, s)
+	g.needs[s], g.handles[s] = nil, len(onFailure) > 0
+	for _, text := range slices.Concat(after, onFailure) {
+		r, _ := ParseRef(s.Job, text)
+		g.needs[s] = append(g.needs[s], r)
+		g.targets[r.Source] = append(g.targets[r.Source], s)
+	}
 }
 
 // Faults returns what is wrong with jobs that take the place of others, but for what was wrong before with those that stay as they are: these
@@ -62,11 +59,6 @@ func Faults(was, now map[string]*Job) []Fault {
 	})
 }
 
-func (g *Graph) add(s Source, n *node) {
-	g.nodes[s] = n
-	g.order = append(g.order, s)
-}
-
 // instead says what is there instead of a source, whose job may be there.
 func (g *Graph) instead(s Source, job bool) string {
 	var names []string
@@ -77,13 +69,13 @@ func (g *Graph) instead(s Source, job bool) string {
 	case !job:
 		return "there is no job " + s.Job
 	case len(names) == 0:
-		return fmt.Sprintf("job %s has no %s", s.Job, s.kind())
+		return fmt.Sprintf("job %s has no %s", s.Job, kinds[s.Trigger])
 	}
 	const most = 10
 	if more := len(names) - most; more > 0 {
 		names = append(names[:most], fmt.Sprintf("%d more", more))
 	}
-	return fmt.Sprintf("the %ss of job %s are %s", s.kind(), s.Job, strings.Join(names, ", "))
+	return fmt.Sprintf("the %ss of job %s are %s", kinds[s.Trigger], s.Job, strings.Join(names, ", "))
 }
 
 // sort puts each source behind those that it waits for, and returns a fault for the first cycle if there is one.
@@ -94,8 +86,8 @@ func (g *Graph) sort() (faults []Fault) {
 	var way []Source // each waits for the next one
 	var visit func(s Source)
 	visit = func(s Source) {
-		switch {
-		case g.nodes[s] == nil || state[s] == done:
+		switch _, there := g.needs[s]; {
+		case !there || state[s] == done:
 		case state[s] == onWay && faults == nil:
 			cycle, all := []string{s.String()}, []string{}
 			for _, other := range slices.Backward(way[slices.Index(way, s):]) {
@@ -104,7 +96,7 @@ func (g *Graph) sort() (faults []Fault) {
 			faults = []Fault{{Place: s.String(), Reason: "it waits for itself: " + strings.Join(cycle, " → "), Jobs: all}}
 		case state[s] != onWay:
 			state[s], way = onWay, append(way, s)
-			for _, r := range g.nodes[s].needs {
+			for _, r := range g.needs[s] {
 				visit(r.Source)
 			}
 			state[s], way = done, way[:len(way)-1]
@@ -117,17 +109,14 @@ func (g *Graph) sort() (faults []Fault) {
 	return faults
 }
 
-// at returns the node of a source, an empty one if it is not there.
-func (g *Graph) at(s Source) *node { return cmp.Or(g.nodes[s], &node{}) }
-
 // Targets returns the tasks that wait for a source, or handle its failures, in the order of their jobs.
-func (g *Graph) Targets(s Source) []Source { return g.at(s).targets }
+func (g *Graph) Targets(s Source) []Source { return g.targets[s] }
 
 // Needs returns what a task waits for.
-func (g *Graph) Needs(task Source) []Ref { return g.at(task).needs }
+func (g *Graph) Needs(task Source) []Ref { return g.needs[task] }
 
 // Handles reports whether a task handles failures.
-func (g *Graph) Handles(task Source) bool { return g.at(task).handles }
+func (g *Graph) Handles(task Source) bool { return g.handles[task] }
 
 // Closure returns tasks and all that hang on them, by their success or their end; handlers of failures are no part of it.
 // Each comes behind those that it waits for.
@@ -137,9 +126,8 @@ func (g *Graph) Closure(roots ...Source) (all []Source) {
 		in[s] = true
 	}
 	for _, s := range g.order {
-		n := g.nodes[s]
-		hangs := func(r Ref) bool { return !n.handles && in[r.Source] }
-		if in[s] = in[s] || slices.ContainsFunc(n.needs, hangs); in[s] {
+		hangs := func(r Ref) bool { return !g.handles[s] && in[r.Source] }
+		if in[s] = in[s] || slices.ContainsFunc(g.needs[s], hangs); in[s] {
 			all = append(all, s)
 		}
 	}

@@ -13,15 +13,11 @@ type Source struct {
 
 const triggerKind, taskKind = "trigger", "task"
 
-// String returns JOB/trigger/NAME or JOB/task/NAME.
-func (s Source) String() string { return s.Job + "/" + s.kind() + "/" + s.Name }
+// kinds of sources, by whether they are triggers.
+var kinds = map[bool]string{true: triggerKind, false: taskKind}
 
-func (s Source) kind() string {
-	if s.Trigger {
-		return triggerKind
-	}
-	return taskKind
-}
+// String returns JOB/trigger/NAME or JOB/task/NAME.
+func (s Source) String() string { return s.Job + "/" + kinds[s.Trigger] + "/" + s.Name }
 
 // ParseSource is the inverse of String.
 func ParseSource(text string) (s Source, ok bool) {
