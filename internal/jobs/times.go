@@ -21,16 +21,16 @@ const (
 // Times are the logical times of a trigger.
 type Times struct {
 	trigger *Trigger
-	line    *cron.Schedule // with its zone; nil: Every
+	next    func(after time.Time) time.Time // from its start on, whatever its end
 }
 
 // TimesOf returns the times of a trigger that Check has no fault with.
-func TimesOf(t *Trigger) (s *Times, err error) {
-	s = &Times{trigger: t}
-	if t.Every == 0 {
-		s.line, err = cron.Parse("CRON_TZ=" + cmp.Or(t.TimeZone, "UTC") + " " + t.Cron)
+func TimesOf(t *Trigger) (*Times, error) {
+	if every := time.Duration(t.Every); every != 0 {
+		return &Times{t, func(after time.Time) time.Time { return t.Start.Add(after.Add(every).Sub(t.Start) / every * every) }}, nil
 	}
-	return s, err
+	line, err := cron.Parse("CRON_TZ=" + cmp.Or(t.TimeZone, "UTC") + " " + t.Cron)
+	return &Times{t, line.Next}, err
 }
 
 // ParseTime reads a logical time as people write it: RFC 3339, or a date.
@@ -49,12 +49,7 @@ func (s *Times) Next(after time.Time) time.Time {
 	if after.Before(t.Start) {
 		after = t.Start.Add(-1)
 	}
-	var next time.Time
-	if every := time.Duration(t.Every); s.line != nil {
-		next = s.line.Next(after)
-	} else {
-		next = t.Start.Add(after.Add(every).Sub(t.Start) / every * every)
-	}
+	next := s.next(after)
 	if !t.End.IsZero() && !next.Before(t.End) {
 		return time.Time{}
 	}
@@ -79,18 +74,18 @@ type Plan struct {
 func (s *Times) Plan(last, now time.Time) Plan {
 	t := s.trigger
 	until := now.Add(-time.Duration(t.Offset))
-	due := s.latest(last, until, cmp.Or(t.MaxCatchUp, defaultCatchUp))
+	due, omitted := s.latest(last, until, cmp.Or(t.MaxCatchUp, defaultCatchUp))
 	if len(due) == 0 {
 		return Plan{}
 	}
-	p := Plan{Newest: due[len(due)-1], Omitted: int64(len(s.between(last, due[0].Add(-1), countedAtMost)))}
+	all := len(due) + omitted
+	p := Plan{Newest: due[len(due)-1], Missed: t.CatchUp != CatchUpNone && all > 1}
 	late := time.Duration(t.Late)
 	if t.CatchUp == CatchUpNone {
 		late = cmp.Or(late, defaultLate)
 	}
-	p.Times = slices.DeleteFunc(slices.Clone(due), func(at time.Time) bool { return late != 0 && until.Sub(at) > late })
-	p.Omitted += int64(len(due) - len(p.Times))
-	p.Missed = t.CatchUp != CatchUpNone && int64(len(p.Times))+p.Omitted > 1
+	p.Times = slices.DeleteFunc(due, func(at time.Time) bool { return late != 0 && until.Sub(at) > late })
+	p.Omitted = int64(all - len(p.Times))
 	switch t.CatchUp {
 	case CatchUpLatest:
 		slices.Reverse(p.Times)
@@ -107,18 +102,18 @@ func (t *Trigger) hash(at time.Time) uint64 {
 	return h.Sum64()
 }
 
-// latest returns the latest logical times behind after and up to until, at most so many, the oldest first. Where there are
-// more it looks back from until, by more and more, until there are enough: after may be years ago.
-func (s *Times) latest(after, until time.Time, most int) []time.Time {
-	times := s.between(after, until, most+1)
-	if len(times) <= most {
-		return times
+// latest returns the latest logical times behind after and up to until, at most so many, the oldest first, and how many
+// are omitted before them. Where these are too many to be counted it looks back from until, by more and more, until there
+// are enough: after may be years ago.
+func (s *Times) latest(after, until time.Time, most int) (times []time.Time, omitted int) {
+	times = s.between(after, until, most+countedAtMost)
+	if omitted = max(0, len(times)-most); omitted == countedAtMost {
+		times = nil
+		for back := time.Second; len(times) < most; back *= 2 {
+			times = s.between(until.Add(-back), until, -1)
+		}
 	}
-	times = nil
-	for back := time.Second; len(times) < most; back *= 2 {
-		times = s.between(until.Add(-back), until, -1)
-	}
-	return times[len(times)-most:]
+	return times[max(0, len(times)-most):], omitted
 }
 
 // between returns the times behind from and up to until, the first ones if there are more than most; -1: all.
