@@ -11,6 +11,7 @@ package cron
 import (
 	"cmp"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -53,10 +54,7 @@ func Parse(line string) (s *Schedule, err error) {
 
 func freeHour(line string) bool {
 	words := strings.Fields(line) // there may be a zone before them
-	if last := words[len(words)-1]; last[0] == '@' {
-		return last == "@hourly"
-	}
-	return strings.ContainsAny(words[len(words)-4][:1], "*?")
+	return slices.Contains(words, "@hourly") || len(words) > 4 && strings.ContainsAny(words[len(words)-4][:1], "*?")
 }
 
 // Next returns the first time behind another one, in its zone or that of the line; the zero time if there is none
@@ -93,9 +91,4 @@ func asUTC(t time.Time) time.Time {
 	return t.UTC().Add(time.Duration(offset) * time.Second)
 }
 
-func later(a, b time.Time) time.Time {
-	if a.Before(b) {
-		return b
-	}
-	return a
-}
+func later(a, b time.Time) time.Time { return slices.MaxFunc([]time.Time{a, b}, time.Time.Compare) }
