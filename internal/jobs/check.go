@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -22,11 +21,6 @@ const (
 const nameRule = `a name has letters, digits, "_" and "-", at most 64`
 
 var nameOK = regexp.MustCompile(`^[\w-]{1,64}$`).MatchString
-
-var (
-	catchUps   = []CatchUp{"", CatchUpEarliest, CatchUpLatest, CatchUpRandom, CatchUpNone}
-	priorities = []Priority{"", PriorityHigh, PriorityNormal, PriorityLow, PriorityBackfill}
-)
 
 // reserved are names of a scheduler's own processors, which targets of commands share with jobs.
 var reserved = []string{"facts", "runs", "ops"}
@@ -48,9 +42,10 @@ func (f Fault) Error() string {
 
 // A checker gathers faults of a job, and of the document that it is read from.
 type checker struct {
-	place, part string         // what is checked, and the same with its number in place of its name
-	lines       map[string]int // of fields and parts, "" for that of the document; nil: there is none
-	faults      []Fault
+	place  string      // what is checked
+	part   any         // a pointer to it
+	lines  map[any]int // of what was read, by pointers to it, nil for the document; without one none was read
+	faults []Fault
 }
 
 func (c *checker) fault(line int, place, reason string, args ...any) {
@@ -60,8 +55,13 @@ func (c *checker) fault(line int, place, reason string, args ...any) {
 // when adds a fault where something is wrong.
 func (c *checker) when(wrong bool, reason string, args ...any) {
 	if wrong {
-		c.fault(cmp.Or(c.lines[c.part], c.lines[""]), c.place, reason, args...)
+		c.fault(cmp.Or(c.lines[c.part], c.lines[nil]), c.place, reason, args...)
 	}
+}
+
+// oneOf adds a fault where a word is there, and none of a list.
+func (c *checker) oneOf(field, word, list string) {
+	c.when(word != "" && !slices.Contains(strings.Split(list, ", "), word), "%s %q is none of %s", field, word, list)
 }
 
 // Check returns all that is wrong with a job by itself, in its order; Graph knows what it refers to.
@@ -72,43 +72,40 @@ func Check(j *Job) []Fault {
 }
 
 func (c *checker) job(j *Job) {
-	c.place, c.part = "job", "job"
+	c.place, c.part = "job", &j.Name
 	c.when(!nameOK(j.Name), "%q: %s", j.Name, nameRule)
 	c.when(slices.Contains(reserved, j.Name), "the name %q is reserved", j.Name)
-	c.place, c.part = "tasks", "tasks"
+	c.place, c.part = "tasks", &j.Tasks
 	c.when(len(j.Tasks) == 0, "a job has at least one")
 	c.when(len(j.Tasks) > MostTasks, "%d, a job has at most %d", len(j.Tasks), MostTasks)
-	c.place, c.part = "triggers", "triggers"
+	c.place, c.part = "triggers", &j.Triggers
 	c.when(len(j.Triggers) > MostTriggers, "%d, a job has at most %d", len(j.Triggers), MostTriggers)
 	seen := map[string]bool{}
-	part := func(kind, name string, at int) {
-		c.place, c.part = placeOf(kind, name, at), placeOf(kind, "", at)
+	named := func(kind, name string, at int, part any) {
+		c.place, c.part = kind+" "+cmp.Or(name, fmt.Sprint(at+1)), part
 		c.when(!nameOK(name), "name %q: %s", name, nameRule)
 		c.when(seen[c.place], "there are two of that name")
 		seen[c.place] = true
 	}
 	for i := range j.Triggers {
-		part(triggerKind, j.Triggers[i].Name, i)
+		named(triggerKind, j.Triggers[i].Name, i, &j.Triggers[i])
 		c.trigger(&j.Triggers[i])
 	}
 	for i := range j.Tasks {
-		part(taskKind, j.Tasks[i].Name, i)
+		named(taskKind, j.Tasks[i].Name, i, &j.Tasks[i])
 		c.task(&j.Tasks[i])
 		c.sources(j.Name, &j.Tasks[i])
 	}
 }
 
-// placeOf names a trigger or a task, by its number if it has no name.
-func placeOf(kind, name string, at int) string { return kind + " " + cmp.Or(name, strconv.Itoa(at+1)) }
-
 func (c *checker) trigger(t *Trigger) {
-	c.when(t.Every == 0 && t.Cron == "", "it has neither every nor cron")
-	if t.Every != 0 {
-		c.when(t.Cron != "", "it has both every and cron")
-		c.when(t.Every < 0 || !whole(t.Every), "every %v: an interval is positive, and whole milliseconds", t.Every)
-		c.when(t.Start.IsZero(), "every needs a start, from which its times are counted")
-		c.when(t.TimeZone != "", "timezone is for cron; every counts time that passes")
-	} else if t.Cron != "" {
+	every := t.Every != 0
+	c.when(!every && t.Cron == "", "it has neither every nor cron")
+	c.when(every && t.Cron != "", "it has both every and cron")
+	c.when(t.Every < 0 || !whole(t.Every), "every %v: an interval is positive, and whole milliseconds", t.Every)
+	c.when(every && t.Start.IsZero(), "every needs a start, from which its times are counted")
+	c.when(every && t.TimeZone != "", "timezone is for cron; every counts time that passes")
+	if !every && t.Cron != "" {
 		_, err := cron.Parse(t.Cron)
 		c.when(err != nil, "cron: %v (five fields of numbers, names, lists, ranges and steps, days of the week 0 to 6, or @daily and the like)", err)
 		c.when(strings.Contains(t.Cron, "TZ="), "cron: its zone is timezone")
@@ -123,7 +120,7 @@ func (c *checker) trigger(t *Trigger) {
 		c.when(!at.Equal(at.Truncate(time.Millisecond)), "%v: logical times are whole milliseconds", text)
 	}
 	c.when(!t.End.IsZero() && !t.Start.IsZero() && !t.Start.Before(t.End), "no time is from start on and before end")
-	c.when(!slices.Contains(catchUps, t.CatchUp), "catchup %q is none of earliest, latest, random, none", t.CatchUp)
+	c.oneOf("catchup", string(t.CatchUp), "earliest, latest, random, none")
 	c.when(t.CatchUp == CatchUpNone && t.MaxCatchUp != 0, "max_catchup is for times that are caught up, and catchup is none")
 	c.when(!whole(t.Offset), "offset %v: logical times are whole milliseconds", t.Offset)
 	c.when(t.MaxCatchUp < 0, "max_catchup %d is negative", t.MaxCatchUp)
@@ -140,14 +137,13 @@ func (c *checker) task(t *Task) {
 	c.when(does == 0 && limits, "a join, which does nothing, has no retry, timeout or limit")
 	c.when(t.Timeout < 0, "timeout %v is negative", t.Timeout)
 	c.when(t.Limit < 0, "limit %d is negative", t.Limit)
-	c.when(!slices.Contains(priorities, t.Priority), "priority %q is none of high, normal, low, backfill", t.Priority)
-	if r := t.Retry; r != nil {
-		c.when(r.Max < 1, "retry: max %d, it is the number of attempts, at least 1", r.Max)
-		grows := r.MaxBackoff == 0 || r.MinBackoff <= r.MaxBackoff
-		c.when(min(r.MinBackoff, r.MaxBackoff) < 0 || !grows, "retry: backoff from %v to %v", r.MinBackoff, r.MaxBackoff)
-		c.when(r.Factor != 0 && r.Factor < 1, "retry: factor %v is below 1", r.Factor)
-		c.when(r.Jitter > 1, "retry: jitter %v is above 1", r.Jitter)
-	}
+	c.oneOf("priority", string(t.Priority), "high, normal, low, backfill")
+	r := cmp.Or(t.Retry, &Retry{Max: 1})
+	grows := r.MaxBackoff == 0 || r.MinBackoff <= r.MaxBackoff
+	c.when(r.Max < 1, "retry: max %d, it is the number of attempts, at least 1", r.Max)
+	c.when(min(r.MinBackoff, r.MaxBackoff) < 0 || !grows, "retry: backoff from %v to %v", r.MinBackoff, r.MaxBackoff)
+	c.when(r.Factor != 0 && r.Factor < 1, "retry: factor %v is below 1", r.Factor)
+	c.when(r.Jitter > 1, "retry: jitter %v is above 1", r.Jitter)
 }
 
 // sources checks what a task waits for, but not whether that is there.

@@ -27,24 +27,22 @@ func ParseFile(data []byte) (all []*Job, faults []Fault) {
 		return nil, []Fault{{Place: "file", Reason: fmt.Sprintf("%d bytes, at most %d", len(data), MostBytes)}}
 	}
 	documents, lineOf := yaml.NewDecoder(bytes.NewReader(data)), map[string]int{}
-	for {
-		var document yaml.Node
-		if err := documents.Decode(&document); errors.Is(err, io.EOF) {
-			break
-		} else if err != nil {
-			return nil, append(faults, Fault{Place: "file", Reason: strings.TrimPrefix(err.Error(), "yaml: ")})
-		}
+	var document yaml.Node
+	err := documents.Decode(&document)
+	for ; err == nil; err = documents.Decode(&document) {
 		j, line := &Job{}, document.Content[0].Line
-		c := &checker{lines: map[string]int{"": line}}
+		c := &checker{lines: map[any]int{nil: line}}
 		c.read(document.Content[0], reflect.ValueOf(j).Elem(), "job")
 		if len(c.faults) == 0 {
 			c.job(j)
-			if before := lineOf[j.Name]; before > 0 {
-				c.fault(line, "job", "the job of line %d has the name %q, too", before, j.Name)
-			}
+			c.place, c.part = "job", j
+			c.when(lineOf[j.Name] > 0, "the job of line %d has the name %q, too", lineOf[j.Name], j.Name)
 			lineOf[j.Name] = line
 		}
 		all, faults = append(all, j), append(faults, c.faults...)
+	}
+	if !errors.Is(err, io.EOF) {
+		return nil, append(faults, Fault{Place: "file", Reason: strings.TrimPrefix(err.Error(), "yaml: ")})
 	}
 	if len(all) == 0 {
 		faults = append(faults, Fault{Place: "file", Reason: "there is no job in it"})
@@ -54,6 +52,7 @@ func ParseFile(data []byte) (all []*Job, faults []Fault) {
 
 // read reads a node into what a field of that name is.
 func (c *checker) read(n *yaml.Node, to reflect.Value, name string) {
+	c.lines[to.Addr().Interface()] = n.Line
 	if n.Kind == yaml.AliasNode {
 		n = n.Alias
 	}
@@ -62,6 +61,8 @@ func (c *checker) read(n *yaml.Node, to reflect.Value, name string) {
 	case kind == reflect.Pointer:
 		to.Set(reflect.New(to.Type().Elem()))
 		c.read(n, to.Elem(), name)
+	case kind == reflect.Struct && !moment && n.Kind != yaml.MappingNode:
+		c.fault(n.Line, name, "fields with their values are wanted")
 	case kind == reflect.Struct && !moment:
 		c.fields(n, to, name)
 	case kind == reflect.Slice && n.Kind != yaml.SequenceNode:
@@ -69,7 +70,6 @@ func (c *checker) read(n *yaml.Node, to reflect.Value, name string) {
 	case kind == reflect.Slice:
 		to.Set(reflect.MakeSlice(to.Type(), len(n.Content), len(n.Content)))
 		for i, item := range n.Content {
-			c.lines[placeOf(strings.TrimSuffix(name, "s"), "", i)] = item.Line
 			c.read(item, to.Index(i), name)
 		}
 	case n.Kind != yaml.ScalarNode || n.Tag == "!!null":
@@ -82,29 +82,23 @@ func (c *checker) read(n *yaml.Node, to reflect.Value, name string) {
 }
 
 func (c *checker) fields(n *yaml.Node, to reflect.Value, name string) {
-	if n.Kind != yaml.MappingNode {
-		c.fault(n.Line, name, "fields with their values are wanted")
-		return
-	}
-	known, seen := map[string]int{}, map[string]bool{}
+	known := map[string]reflect.Value{} // fields by name, not valid once they are read
 	for i := range to.NumField() {
-		field, _, _ := strings.Cut(to.Type().Field(i).Tag.Get("json"), ",")
-		known[field] = i
+		key, _, _ := strings.Cut(to.Type().Field(i).Tag.Get("json"), ",")
+		known[key] = to.Field(i)
 	}
 	for pair := range slices.Chunk(n.Content, 2) {
 		key := pair[0].Value
-		i, there := known[key]
-		switch {
+		switch field, there := known[key]; {
 		case !there:
 			others := strings.Join(slices.Sorted(maps.Keys(known)), ", ")
 			c.fault(pair[0].Line, name, "there is no field %q, but %s", key, others)
-		case seen[key]:
+		case !field.IsValid():
 			c.fault(pair[0].Line, name, "%s is there twice", key)
 		default:
-			c.lines[key] = pair[1].Line
-			c.read(pair[1], to.Field(i), key)
+			known[key] = reflect.Value{}
+			c.read(pair[1], field, key)
 		}
-		seen[key] = true
 	}
 }
 
