@@ -133,15 +133,13 @@ func (c *checker) task(t *Task) {
 	does := min(1, len(t.Handler)) + min(1, len(t.Exec)) + min(1, len(t.Shell))
 	c.when(does > 1, "it has more than one of do, exec and shell")
 	c.when(len(t.Exec) > 0 && t.Exec[0] == "", "exec: the command is empty")
-	limits := t.Retry != nil || t.Timeout != 0 || t.Limit != 0
-	c.when(does == 0 && limits, "a join, which does nothing, has no retry, timeout or limit")
+	c.when(does == 0 && (t.Retry != nil || t.Timeout != 0 || t.Limit != 0), "a join, which does nothing, has no retry, timeout or limit")
 	c.when(t.Timeout < 0, "timeout %v is negative", t.Timeout)
 	c.when(t.Limit < 0, "limit %d is negative", t.Limit)
 	c.oneOf("priority", string(t.Priority), "high, normal, low, backfill")
 	r := cmp.Or(t.Retry, &Retry{Max: 1})
-	grows := r.MaxBackoff == 0 || r.MinBackoff <= r.MaxBackoff
 	c.when(r.Max < 1, "retry: max %d, it is the number of attempts, at least 1", r.Max)
-	c.when(min(r.MinBackoff, r.MaxBackoff) < 0 || !grows, "retry: backoff from %v to %v", r.MinBackoff, r.MaxBackoff)
+	c.when(r.MinBackoff < 0 || r.MaxBackoff != 0 && r.MaxBackoff < r.MinBackoff, "retry: backoff from %v to %v", r.MinBackoff, r.MaxBackoff)
 	c.when(r.Factor != 0 && r.Factor < 1, "retry: factor %v is below 1", r.Factor)
 	c.when(r.Jitter > 1, "retry: jitter %v is above 1", r.Jitter)
 }
@@ -149,8 +147,7 @@ func (c *checker) task(t *Task) {
 // sources checks what a task waits for, but not whether that is there.
 func (c *checker) sources(job string, t *Task) {
 	all := slices.Concat(t.After, t.OnFailure)
-	both := len(t.After) > 0 && len(t.OnFailure) > 0
-	c.when(both, "it has both after and on_failure: what handles failures is fired by each of them alone")
+	c.when(len(t.After) > 0 && len(t.OnFailure) > 0, "it has both after and on_failure: what handles failures is fired by each of them alone")
 	c.when(len(all) == 0, "it has neither after nor on_failure, so it never runs")
 	c.when(len(all) > MostNeeds, "it waits for %d, at most %d: put a join between", len(all), MostNeeds)
 	c.when(t.Need < 0 || t.Need > len(t.After), "need %d of %d", t.Need, len(t.After))

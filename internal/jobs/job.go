@@ -85,9 +85,8 @@ func (d Duration) MarshalText() ([]byte, error) { return []byte(d.String()), nil
 // UnmarshalText is the inverse of MarshalText.
 func (d *Duration) UnmarshalText(text []byte) error {
 	parsed, err := time.ParseDuration(string(text))
-	if err != nil {
-		return fmt.Errorf("%q is no duration, such as 90s or 1h30m", text)
+	if *d = Duration(parsed); err != nil {
+		err = fmt.Errorf("%q is no duration, such as 90s or 1h30m", text)
 	}
-	*d = Duration(parsed)
-	return nil
+	return err
 }
