@@ -12,16 +12,17 @@ import (
 
 const (
 	defaultCatchUp = 1000
-	defaultLate    = time.Minute // of CatchUpNone
 
 	// countedAtMost bounds how many times are counted that are left out.
 	countedAtMost = 100_000
 )
 
+var defaultLate = map[CatchUp]time.Duration{CatchUpNone: time.Minute}
+
 // Times are the logical times of a trigger.
 type Times struct {
-	trigger *Trigger
-	next    func(after time.Time) time.Time // from its start on, whatever its end
+	*Trigger
+	next func(after time.Time) time.Time // from its start on, whatever its end
 }
 
 // TimesOf returns the times of a trigger that Check has no fault with.
@@ -45,12 +46,11 @@ func ParseTime(text string) (time.Time, error) {
 
 // Next returns the first logical time behind another one; the zero time if there is none.
 func (s *Times) Next(after time.Time) time.Time {
-	t := s.trigger
-	if after.Before(t.Start) {
-		after = t.Start.Add(-1)
+	if after.Before(s.Start) {
+		after = s.Start.Add(-1)
 	}
 	next := s.next(after)
-	if !t.End.IsZero() && !next.Before(t.End) {
+	if !s.End.IsZero() && !next.Before(s.End) {
 		return time.Time{}
 	}
 	return next.UTC()
@@ -58,7 +58,7 @@ func (s *Times) Next(after time.Time) time.Time {
 
 // FiresAt returns when a logical time fires.
 func (s *Times) FiresAt(logical time.Time) time.Time {
-	return logical.Add(time.Duration(s.trigger.Offset))
+	return logical.Add(time.Duration(s.Offset))
 }
 
 // A Plan is what becomes of the logical times that are due.
@@ -72,25 +72,21 @@ type Plan struct {
 // Plan returns what becomes of the times behind last that are due at now. A single one is on schedule. Several are
 // missed, and caught up as the trigger says. Without a due time the plan is empty.
 func (s *Times) Plan(last, now time.Time) Plan {
-	t := s.trigger
-	until := now.Add(-time.Duration(t.Offset))
-	due, omitted := s.latest(last, until, cmp.Or(t.MaxCatchUp, defaultCatchUp))
+	until := now.Add(-time.Duration(s.Offset))
+	due, omitted := s.latest(last, until, cmp.Or(s.MaxCatchUp, defaultCatchUp))
 	if len(due) == 0 {
 		return Plan{}
 	}
 	all := len(due) + omitted
-	p := Plan{Newest: due[len(due)-1], Missed: t.CatchUp != CatchUpNone && all > 1}
-	late := time.Duration(t.Late)
-	if t.CatchUp == CatchUpNone {
-		late = cmp.Or(late, defaultLate)
-	}
+	p := Plan{Newest: due[len(due)-1], Missed: s.CatchUp != CatchUpNone && all > 1}
+	late := cmp.Or(time.Duration(s.Late), defaultLate[s.CatchUp])
 	p.Times = slices.DeleteFunc(due, func(at time.Time) bool { return late != 0 && until.Sub(at) > late })
 	p.Omitted = int64(all - len(p.Times))
-	switch t.CatchUp {
+	switch s.CatchUp {
 	case CatchUpLatest:
 		slices.Reverse(p.Times)
 	case CatchUpRandom:
-		slices.SortStableFunc(p.Times, func(a, b time.Time) int { return cmp.Compare(t.hash(a), t.hash(b)) })
+		slices.SortStableFunc(p.Times, func(a, b time.Time) int { return cmp.Compare(s.hash(a), s.hash(b)) })
 	}
 	return p
 }
