@@ -40,7 +40,9 @@ func Parse(line string) (s *Schedule, err error) {
 	}
 	s = &Schedule{every: parsed}
 	if fields, ok := parsed.(*cron.SpecSchedule); ok {
-		s = &Schedule{shown: fields, free: freeHour(line)}
+		words := strings.Fields(line) // there may be a zone before them
+		free := slices.Contains(words, "@hourly") || len(words) > 4 && strings.ContainsAny(words[len(words)-4][:1], "*?")
+		s = &Schedule{shown: fields, free: free}
 		if fields.Location != time.Local {
 			s.zone = fields.Location
 		}
@@ -50,11 +52,6 @@ func Parse(line string) (s *Schedule, err error) {
 		return nil, fmt.Errorf("the times %q never come", line)
 	}
 	return s, nil
-}
-
-func freeHour(line string) bool {
-	words := strings.Fields(line) // there may be a zone before them
-	return slices.Contains(words, "@hourly") || len(words) > 4 && strings.ContainsAny(words[len(words)-4][:1], "*?")
 }
 
 // Next returns the first time behind another one, in its zone or that of the line; the zero time if there is none
@@ -68,8 +65,7 @@ func (s *Schedule) Next(after time.Time) time.Time {
 	if begins, _ := from.ZoneBounds(); !s.free {
 		behind = later(behind, asUTC(begins.Add(-1))) // what clocks have shown before they were set back does not count again
 	}
-	shown := s.shown.Next(behind)
-	for !shown.IsZero() {
+	for shown := s.shown.Next(behind); !shown.IsZero(); {
 		// From here to the next change of clocks, what they show and the time run alike.
 		_, end := from.ZoneBounds()
 		if !end.IsZero() && !end.After(from) { // on the last day of leap years ZoneBounds says that they are over
@@ -82,7 +78,7 @@ func (s *Schedule) Next(after time.Time) time.Time {
 			shown = s.shown.Next(asUTC(end).Add(-1))
 		}
 	}
-	return shown
+	return time.Time{}
 }
 
 // asUTC returns what clocks show at a time, as a time of UTC.
