@@ -65,13 +65,9 @@ func (c *checker) oneOf(field, word, list string) {
 }
 
 // Check returns all that is wrong with a job by itself, in its order; Graph knows what it refers to.
-func Check(j *Job) []Fault {
-	c := &checker{}
-	c.job(j)
-	return c.faults
-}
+func Check(j *Job) []Fault { return (&checker{}).job(j) }
 
-func (c *checker) job(j *Job) {
+func (c *checker) job(j *Job) []Fault {
 	c.place, c.part = "job", &j.Name
 	c.when(!nameOK(j.Name), "%q: %s", j.Name, nameRule)
 	c.when(slices.Contains(reserved, j.Name), "the name %q is reserved", j.Name)
@@ -96,16 +92,16 @@ func (c *checker) job(j *Job) {
 		c.task(&j.Tasks[i])
 		c.sources(j.Name, &j.Tasks[i])
 	}
+	return c.faults
 }
 
 func (c *checker) trigger(t *Trigger) {
-	every := t.Every != 0
-	c.when(!every && t.Cron == "", "it has neither every nor cron")
-	c.when(every && t.Cron != "", "it has both every and cron")
+	c.when(t.Every == 0 && t.Cron == "", "it has neither every nor cron")
+	c.when(t.Every != 0 && t.Cron != "", "it has both every and cron")
 	c.when(t.Every < 0 || !whole(t.Every), "every %v: an interval is positive, and whole milliseconds", t.Every)
-	c.when(every && t.Start.IsZero(), "every needs a start, from which its times are counted")
-	c.when(every && t.TimeZone != "", "timezone is for cron; every counts time that passes")
-	if !every && t.Cron != "" {
+	c.when(t.Every != 0 && t.Start.IsZero(), "every needs a start, from which its times are counted")
+	c.when(t.Every != 0 && t.TimeZone != "", "timezone is for cron; every counts time that passes")
+	if t.Every == 0 && t.Cron != "" {
 		_, err := cron.Parse(t.Cron)
 		c.when(err != nil, "cron: %v (five fields of numbers, names, lists, ranges and steps, days of the week 0 to 6, or @daily and the like)", err)
 		c.when(strings.Contains(t.Cron, "TZ="), "cron: its zone is timezone")

@@ -2,7 +2,6 @@ package jobs
 
 import (
 	"bytes"
-	"errors"
 	"fmt"
 	"io"
 	"maps"
@@ -41,7 +40,7 @@ func ParseFile(data []byte) (all []*Job, faults []Fault) {
 		}
 		all, faults = append(all, j), append(faults, c.faults...)
 	}
-	if !errors.Is(err, io.EOF) {
+	if err != io.EOF {
 		return nil, append(faults, Fault{Place: "file", Reason: strings.TrimPrefix(err.Error(), "yaml: ")})
 	}
 	if len(all) == 0 {
