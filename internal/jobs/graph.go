@@ -65,14 +65,13 @@ func (g *Graph) instead(s Source, job bool) string {
 	for _, other := range g.of(s.Job, s.Trigger) {
 		names = append(names, other.Name)
 	}
-	switch {
+	const most = 10
+	switch more := len(names) - most; {
 	case !job:
 		return "there is no job " + s.Job
 	case len(names) == 0:
 		return fmt.Sprintf("job %s has no %s", s.Job, kinds[s.Trigger])
-	}
-	const most = 10
-	if more := len(names) - most; more > 0 {
+	case more > 0:
 		names = append(names[:most], fmt.Sprintf("%d more", more))
 	}
 	return fmt.Sprintf("the %ss of job %s are %s", kinds[s.Trigger], s.Job, strings.Join(names, ", "))
@@ -80,21 +79,20 @@ func (g *Graph) instead(s Source, job bool) string {
 
 // sort puts each source behind those that it waits for, and returns a fault for the first cycle if there is one.
 func (g *Graph) sort() (faults []Fault) {
-	const onWay, done = 1, 2
+	const unseen, onWay, done = 0, 1, 2
 	written, state := g.order, map[Source]int{}
 	g.order = nil
 	var way []Source // each waits for the next one
 	var visit func(s Source)
 	visit = func(s Source) {
 		switch _, there := g.needs[s]; {
-		case !there || state[s] == done:
 		case state[s] == onWay && faults == nil:
 			cycle, all := []string{s.String()}, []string{}
 			for _, other := range slices.Backward(way[slices.Index(way, s):]) {
 				cycle, all = append(cycle, other.String()), append(all, other.Job)
 			}
 			faults = []Fault{{Place: s.String(), Reason: "it waits for itself: " + strings.Join(cycle, " → "), Jobs: all}}
-		case state[s] != onWay:
+		case there && state[s] == unseen:
 			state[s], way = onWay, append(way, s)
 			for _, r := range g.needs[s] {
 				visit(r.Source)

@@ -21,11 +21,9 @@ func (s Source) String() string { return s.Job + "/" + kinds[s.Trigger] + "/" + 
 
 // ParseSource is the inverse of String.
 func ParseSource(text string) (s Source, ok bool) {
-	parts := strings.Split(text, "/")
-	if len(parts) != 3 || parts[1] != triggerKind && parts[1] != taskKind {
-		return Source{}, false
-	}
-	return Source{Job: parts[0], Name: parts[2], Trigger: parts[1] == triggerKind}, true
+	words := append(strings.Split(text, "/"), "", "") // three of them at least
+	s = Source{Job: words[0], Name: words[2], Trigger: words[1] == triggerKind}
+	return s, s.String() == text
 }
 
 // A Ref is a source as a task names it.
