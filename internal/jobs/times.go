@@ -10,12 +10,10 @@ import (
 	"github.com/runnel-go/runnel/internal/cron"
 )
 
-const (
-	defaultCatchUp = 1000
+// countedAtMost bounds how many times are counted that are left out.
+const countedAtMost = 100_000
 
-	// countedAtMost bounds how many times are counted that are left out.
-	countedAtMost = 100_000
-)
+const defaultCatchUp = 1000
 
 var defaultLate = map[CatchUp]time.Duration{CatchUpNone: time.Minute}
 
@@ -57,9 +55,7 @@ func (s *Times) Next(after time.Time) time.Time {
 }
 
 // FiresAt returns when a logical time fires.
-func (s *Times) FiresAt(logical time.Time) time.Time {
-	return logical.Add(time.Duration(s.Offset))
-}
+func (s *Times) FiresAt(logical time.Time) time.Time { return logical.Add(time.Duration(s.Offset)) }
 
 // A Plan is what becomes of the logical times that are due.
 type Plan struct {
