@@ -9,16 +9,15 @@ import (
 
 // A Graph is the tasks of all jobs of a scheduler, and what they wait for.
 type Graph struct {
-	order   []Source            // all sources, each behind those that it waits for
-	needs   map[Source][]Ref    // of all sources: After, or OnFailure
-	handles map[Source]bool     // failures
-	targets map[Source][]Source // tasks that wait for it
+	order   []Source         // all sources, each behind those that it waits for
+	needs   map[Source][]Ref // of all sources: After, or OnFailure
+	handles map[Source]bool  // failures
 }
 
 // NewGraph returns the graph of jobs without faults of their own, and what is wrong with it: sources that are not
 // there, and a cycle. All faults name the job.
 func NewGraph(all map[string]*Job) (g *Graph, faults []Fault) {
-	g = &Graph{needs: map[Source][]Ref{}, handles: map[Source]bool{}, targets: map[Source][]Source{}}
+	g = &Graph{needs: map[Source][]Ref{}, handles: map[Source]bool{}}
 	for _, name := range slices.Sorted(maps.Keys(all)) {
 		for _, t := range all[name].Triggers {
 			g.add(Source{name, t.Name, true}, nil, nil)
@@ -44,7 +43,6 @@ func (g *Graph) add(s Source, after, onFailure []string) {
 	for _, text := range slices.Concat(after, onFailure) {
 		r, _ := ParseRef(s.Job, text)
 		g.needs[s] = append(g.needs[s], r)
-		g.targets[r.Source] = append(g.targets[r.Source], s)
 	}
 }
 
@@ -106,9 +104,6 @@ func (g *Graph) sort() (faults []Fault) {
 	}
 	return faults
 }
-
-// Targets returns the tasks that wait for a source, or handle its failures, in the order of their jobs.
-func (g *Graph) Targets(s Source) []Source { return g.targets[s] }
 
 // Needs returns what a task waits for.
 func (g *Graph) Needs(task Source) []Ref { return g.needs[task] }

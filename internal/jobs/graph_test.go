@@ -54,12 +54,6 @@ func TestGraph(t *testing.T) {
 	if got := names(g.Closure(Source{Job: "d", Name: "right"}, Source{Job: "d", Name: "left"}, Source{Job: "d", Name: "none"})); got != "left right end tidy later" {
 		t.Errorf("on two hang %s", got)
 	}
-	if got := names(g.Targets(Source{Job: "d", Name: "right"})); got != "end alarm later" {
-		t.Errorf("right concerns %s", got)
-	}
-	if got := g.Targets(Source{Job: "d", Name: "none"}); len(got) > 0 {
-		t.Errorf("what is not there concerns %v", got)
-	}
 	if got := g.Needs(Source{Job: "other", Name: "later"}); len(got) != 1 || got[0].String() != "d/task/right" {
 		t.Errorf("later needs %v", got)
 	}
