@@ -63,7 +63,7 @@ func (c *crew) judge(r *run, task *taskOf, err, cause error) *ischedule.End {
 	case verdict.Dead:
 		e.Wait = -1
 	}
-	c.s.log.Warn("run failed", "job", r.job(), "task", r.task(), "time", r.at(), "attempt", r.Attempt, "err", e.Error)
+	c.s.log.Warn("run failed", "job", r.source.Job, "task", r.source.Name, "time", r.at(), "attempt", r.Attempt, "err", e.Error)
 	return e
 }
 
@@ -81,7 +81,7 @@ func (c *crew) call(ctx context.Context, fn Func, r *run, patience time.Duration
 		defer func() {
 			if p := recover(); p != nil {
 				result = fmt.Errorf("panic: %v", p)
-				c.s.log.Error("function panicked", "job", r.job(), "task", r.task(), "time", r.at(), "err", result, "stack", string(debug.Stack()))
+				c.s.log.Error("function panicked", "job", r.source.Job, "task", r.source.Name, "time", r.at(), "err", result, "stack", string(debug.Stack()))
 			}
 		}()
 		result = fn(ctx, r.public(log))
@@ -95,7 +95,7 @@ func (c *crew) call(ctx context.Context, fn Func, r *run, patience time.Duration
 	case <-done:
 		return done, result
 	case <-time.After(patience):
-		c.s.log.Error("function is stuck", "job", r.job(), "task", r.task(), "time", r.at(), "after", patience, "help", help.FunctionStuck)
+		c.s.log.Error("function is stuck", "job", r.source.Job, "task", r.source.Name, "time", r.at(), "after", patience, "help", help.FunctionStuck)
 		return done, fmt.Errorf("the function did not return: %w", context.Cause(ctx))
 	}
 }
@@ -108,7 +108,7 @@ func (c *crew) tellNoHandler(r *run, err error) {
 		return
 	}
 	c.handed[r.Task] = time.Now()
-	c.s.log.Warn("run handed back", "job", r.job(), "task", r.task(), "time", r.at(), "err", err)
+	c.s.log.Warn("run handed back", "job", r.source.Job, "task", r.source.Name, "time", r.at(), "err", err)
 }
 
 // An ending is the end of a run on its way.

@@ -59,6 +59,7 @@ func (c *crew) post(n int) *post {
 // A run is an attempt under way.
 type run struct {
 	ischedule.Run
+	source    jobs.Source // its task
 	partition int
 	ctx       context.Context
 	end       context.CancelCauseFunc
@@ -114,7 +115,8 @@ func (c *crew) begin(o *owner, t *ischedule.Take, began time.Time, open bool, er
 		if c.closed {
 			end(ErrInterrupted)
 		}
-		all[i] = &run{taken, t.Partition, ctx, end}
+		source, _ := jobs.ParseSource(taken.Task)
+		all[i] = &run{taken, source, t.Partition, ctx, end}
 		p.runs[all[i]] = true
 	}
 	c.idle.Add(len(all))
@@ -243,8 +245,8 @@ func (c *crew) start(r *run) {
 	if !e.Accepted { // too late: the run had been taken over, cleared or cancelled
 		result = "refused"
 	}
-	c.s.count.Add(schedulers.Ends, r.job(), result, c.s.name, r.task())
-	c.s.count.Observe(schedulers.Spent, took, r.job(), c.s.name, r.task())
+	c.s.count.Add(schedulers.Ends, r.source.Job, result, c.s.name, r.source.Name)
+	c.s.count.Observe(schedulers.Spent, took, r.source.Job, c.s.name, r.source.Name)
 	c.mu.Lock()
 	delete(c.post(r.partition).runs, r)
 	c.mu.Unlock()
@@ -252,15 +254,8 @@ func (c *crew) start(r *run) {
 	c.release(1)
 }
 
-func (r *run) source() jobs.Source {
-	s, _ := jobs.ParseSource(r.Task)
-	return s
-}
-
-func (r *run) job() string   { return r.source().Job }
-func (r *run) task() string  { return r.source().Name }
 func (r *run) at() time.Time { return time.UnixMilli(r.Time).UTC() }
 
 func (r *run) public(log *runLog) *Run {
-	return &Run{Job: r.job(), Task: r.task(), Time: r.at(), Generation: int(r.Generation), Attempt: int(r.Attempt), log: log}
+	return &Run{Job: r.source.Job, Task: r.source.Name, Time: r.at(), Generation: int(r.Generation), Attempt: int(r.Attempt), log: log}
 }
