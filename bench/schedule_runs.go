@@ -200,11 +200,11 @@ func (b *bareScheduler) apply(ctx context.Context, n int) (int, error) {
 		for name, value := range e.Values {
 			fields[name], _ = value.(string)
 		}
-		f, is, err := ischedule.FactOf(n, e.ID, fields)
+		f, err := ischedule.FactOf(n, e.ID, fields)
 		if err != nil {
 			return 0, err
 		}
-		if ids = append(ids, e.ID); is {
+		if ids = append(ids, e.ID); f.Source != "" {
 			facts = append(facts, f)
 		}
 	}
