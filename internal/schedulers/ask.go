@@ -43,8 +43,13 @@ func did(op *schedule.Op) string {
 	return "job " + strings.ReplaceAll(text, "\n", number+"\njob ") + number
 }
 
-// ask does an operation, or with --no-wait has it stored.
-func (r *request) ask(ctx context.Context, op *schedule.Op) error {
+// ask does an operation, or with --no-wait has it stored, after a yes to the question, if there is one.
+func (r *request) ask(ctx context.Context, op *schedule.Op, question string, about ...any) error {
+	if question != "" {
+		if err := r.Confirm(question, about...); err != nil {
+			return err
+		}
+	}
 	op.ID, op.By, op.Why = r.Flags.String(flagID), r.Who, r.Flags.String("why")
 	_, err := r.Audited(ctx, "schedule "+op.Kind, r.name+"/"+op.Job, func(ctx context.Context) (_ string, err error) {
 		op.Number, err = r.Ledger().Submit(ctx, op)
@@ -58,8 +63,8 @@ func (r *request) ask(ctx context.Context, op *schedule.Op) error {
 	}
 	op.Defs = nil // whoever applies them has them
 	return r.Print([]*schedule.Op{op}, func(t extension.Table) {
-		for line := range strings.Lines(did(op)) {
-			t.Linef("%s", strings.TrimSuffix(line, "\n"))
+		for line := range strings.SplitSeq(did(op), "\n") {
+			t.Linef("%s", line)
 		}
 	})
 }
@@ -101,7 +106,7 @@ func runApply(ctx context.Context, r *request) error {
 		return fmt.Errorf("nothing is applied:\n%w", err)
 	}
 	if !r.Flags.Bool(flagDryRun) {
-		return r.ask(ctx, op)
+		return r.ask(ctx, op, "")
 	}
 	return r.Print(changes, func(t extension.Table) {
 		for _, c := range changes {
@@ -117,50 +122,42 @@ type Change struct {
 }
 
 func runRemove(ctx context.Context, r *request) error {
-	if err := r.Confirm("remove job %s, and make void what waits of it?", r.job); err != nil {
-		return err
-	}
-	return r.ask(ctx, &schedule.Op{Kind: schedule.OpRemove, Job: r.job, Force: r.Flags.Bool("force")})
+	op := &schedule.Op{Kind: schedule.OpRemove, Job: r.job, Force: r.Flags.Bool("force")}
+	return r.ask(ctx, op, "remove job %s, and make void what waits of it?", r.job)
 }
 
 // runRerun is activate, clear and cancel.
 func runRerun(kind string) func(context.Context, *request) error {
 	return func(ctx context.Context, r *request) error {
-		if err := r.Confirm("%s %s at %s?", kind, path.Join(r.job, r.part), show(r.at)); err != nil {
-			return err
+		op := &schedule.Op{Kind: kind, Job: r.job, Time: r.at, Only: r.Flags.Bool("only"), Priority: jobs.PriorityHigh}
+		if r.part != "" {
+			op.Tasks = []string{r.part}
 		}
-		op := r.op(kind)
-		op.Only = r.Flags.Bool("only")
-		return r.ask(ctx, op)
+		return r.ask(ctx, op, "%s %s at %s?", kind, path.Join(r.job, r.part), show(r.at))
 	}
 }
 
 func runBackfill(ctx context.Context, r *request) error {
 	from, err := parseTime(r.Flags.String("from"), far)
-	if err != nil {
-		return fmt.Errorf("--from: %w", err)
-	}
-	to, err := parseTime(r.Flags.String("to"), time.Now())
-	if err != nil {
-		return fmt.Errorf("--to: %w", err)
-	}
+	to, fault := parseTime(r.Flags.String("to"), time.Now().UTC())
 	switch {
+	case err != nil:
+		return fmt.Errorf("--from: %w", err)
+	case fault != nil:
+		return fmt.Errorf("--to: %w", fault)
 	case from.Equal(far):
 		return extension.Usagef("from when on? say --from TIME: %s", timeHelp)
 	case !from.Before(to):
 		return extension.Usagef("no time is from %s on and before %s", show(from), show(to))
 	}
-	question := "run the times of job %s from %s on and before %s that have not run?"
-	if err := r.Confirm(question, r.job, show(from), show(to)); err != nil {
-		return err
+	order := jobs.CatchUpEarliest
+	if r.Flags.Bool("latest") {
+		order = jobs.CatchUpLatest
 	}
 	op := &schedule.Op{
-		Kind: schedule.OpBackfill, Job: r.job, Trigger: r.part, From: from, To: to.UTC(), Priority: jobs.PriorityBackfill, Order: jobs.CatchUpEarliest,
+		Kind: schedule.OpBackfill, Job: r.job, Trigger: r.part, From: from, To: to, Priority: jobs.PriorityBackfill, Order: order,
 	}
-	if r.Flags.Bool("latest") {
-		op.Order = jobs.CatchUpLatest
-	}
-	return r.ask(ctx, op)
+	return r.ask(ctx, op, "run the times of job %s from %s on and before %s that have not run?", r.job, show(from), show(to))
 }
 
 func runOps(ctx context.Context, r *request) error {

@@ -21,7 +21,7 @@ const (
 // A request is a call of a command, with what its arguments name.
 type request struct {
 	*extension.Env
-	*subject
+	subject
 	most int // --limit
 }
 
@@ -35,11 +35,11 @@ func resolve(ctx context.Context, env *extension.Env, words []string) (*request,
 		return nil, extension.Usagef("--%s %d is not between 1 and 1 000", flagLimit, most)
 	}
 	s, err := one(ctx, env.Client, env.Flags.String(flagScheduler))
-	r, args := &request{env, &subject{scheduler: s}, most}, append(slices.Clone(env.Args), make([]string, n)...)
+	r, args := &request{env, subject{scheduler: s}, most}, append(slices.Clone(env.Args), make([]string, n)...)
 	for i := 0; i < n && err == nil; i++ {
 		switch word := words[i]; {
 		case word == "[JOB]", strings.HasPrefix(word, "JOB"):
-			r.subject, err = s.find(args[i], word)
+			err = r.find(args[i], word)
 		case word == "TIME" && args[i] == "":
 			err = extension.Usagef("at which logical time? %s", timeHelp)
 		case strings.Contains(word, "TIME"):

@@ -58,10 +58,8 @@ var letters = map[string]string{
 	"crashed": "C", "skipped": "k", "cancelled": "x", "cleared": "c",
 }
 
-// over reports whether the run has ended.
-func (c *Cell) over() bool {
-	return !slices.Contains([]string{"waiting", "held", "queued", "running", "retry"}, c.State)
-}
+// open are the states of runs that have not ended.
+var open = []string{"waiting", "held", "queued", "running", "retry"}
 
 func cellOf(c *schedule.CellAt) Cell {
 	out := Cell{
@@ -81,8 +79,12 @@ func cellOf(c *schedule.CellAt) Cell {
 	return out
 }
 
-// cells returns the task, or all of the job, at the last times before one, of each at most so many, the newest first.
+// cells returns the task, or all of the job, at the time, or without one at the last times before one, of each at most so many, the
+// newest first.
 func (o *subject) cells(ctx context.Context, before time.Time, most int) (map[string][]Cell, error) {
+	if !o.at.IsZero() {
+		before, most = o.at.Add(time.Millisecond), 1
+	}
 	by := map[int][]string{}
 	for _, task := range o.tasks() {
 		n := o.partition(o.source(task))
@@ -98,7 +100,9 @@ func (o *subject) cells(ctx context.Context, before time.Time, most int) (map[st
 			for source, of := range found {
 				s, _ := jobs.ParseSource(source)
 				for i := range of {
-					cells[s.Name] = append(cells[s.Name], cellOf(&of[i]))
+					if c := cellOf(&of[i]); o.at.IsZero() || o.at.Equal(c.Time) {
+						cells[s.Name] = append(cells[s.Name], c)
+					}
 				}
 			}
 		}
@@ -106,29 +110,16 @@ func (o *subject) cells(ctx context.Context, before time.Time, most int) (map[st
 	return cells, nil
 }
 
-// run returns the task at its time.
-func (o *subject) run(ctx context.Context) (*Cell, error) {
-	cells, err := o.cells(ctx, o.at.Add(time.Millisecond), 1)
+func runGrid(ctx context.Context, r *request) error {
+	before, err := parseTime(r.Flags.String("before"), far)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	if of := cells[o.part]; len(of) > 0 && of[0].Time.Equal(o.at) {
-		return &of[0], nil
-	}
-	return nil, fmt.Errorf("nothing is known of %s/%s at %s", o.job, o.part, show(o.at))
-}
-
-// grid returns the job at its last times before one, "" for all.
-func (o *subject) grid(ctx context.Context, before string, most int) (*Grid, error) {
-	end, err := parseTime(before, far)
+	cells, err := r.cells(ctx, before, r.most)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	cells, err := o.cells(ctx, end, most)
-	if err != nil {
-		return nil, err
-	}
-	g := &Grid{Job: o.job, Times: []time.Time{}}
+	g := &Grid{Job: r.job, Times: []time.Time{}}
 	for _, of := range cells {
 		for i := range of {
 			g.Times = append(g.Times, of[i].Time)
@@ -136,19 +127,11 @@ func (o *subject) grid(ctx context.Context, before string, most int) (*Grid, err
 	}
 	slices.SortFunc(g.Times, func(a, b time.Time) int { return b.Compare(a) })
 	g.Times = slices.Compact(g.Times)
-	g.Times = g.Times[:min(len(g.Times), most)]
-	graph, _ := jobs.NewGraph(map[string]*jobs.Job{o.job: o.def})
-	for _, task := range graph.Tasks(o.job) {
+	g.Times = g.Times[:min(len(g.Times), r.most)]
+	graph, _ := jobs.NewGraph(map[string]*jobs.Job{r.job: r.def()})
+	for _, task := range graph.Tasks(r.job) {
 		of := slices.DeleteFunc(cells[task.Name], func(c Cell) bool { return c.Time.Before(g.Times[len(g.Times)-1]) })
 		g.Tasks = append(g.Tasks, Row{task.Name, append([]Cell{}, of...)})
-	}
-	return g, nil
-}
-
-func runGrid(ctx context.Context, r *request) error {
-	g, err := r.grid(ctx, r.Flags.String("before"), r.most)
-	if err != nil {
-		return err
 	}
 	return r.Print(g, g.table)
 }
@@ -176,17 +159,12 @@ func (g *Grid) table(t extension.Table) {
 }
 
 func runRuns(ctx context.Context, r *request) error {
-	before, most, state := far, r.most, r.Flags.String("state")
-	if !r.at.IsZero() {
-		before, most = r.at.Add(time.Millisecond), 1
-	}
-	cells, err := r.cells(ctx, before, most)
+	cells, err := r.cells(ctx, far, r.most)
 	if err != nil {
 		return err
 	}
-	runs := slices.DeleteFunc(append([]Cell{}, cells[r.part]...), func(c Cell) bool {
-		return state != "" && state != c.State || !r.at.IsZero() && !c.Time.Equal(r.at)
-	})
+	state := r.Flags.String("state")
+	runs := slices.DeleteFunc(append([]Cell{}, cells[r.part]...), func(c Cell) bool { return state != "" && state != c.State })
 	return r.Print(runs, func(t extension.Table) {
 		t.Row("TIME", "STATE", "ATTEMPT", "BEGUN", "TOOK", "ERROR")
 		for _, c := range runs {
@@ -212,20 +190,19 @@ func runRuns(ctx context.Context, r *request) error {
 // logsPoll is how often --follow looks for lines.
 const logsPoll = 200 * time.Millisecond
 
-// lines returns what the task has written at its time, behind a line or "".
-func (o *subject) lines(ctx context.Context, behind string) ([]schedule.Line, error) {
-	p := schedule.Place{Task: o.source(o.part), Time: o.at.UnixMilli()}
-	return o.View().Lines(ctx, o.partition(p.Task), p, behind)
-}
-
 func runLogs(ctx context.Context, r *request) error {
 	follow, attempt, behind := r.Flags.Bool("follow"), r.Flags.String("attempt"), ""
+	place := schedule.Place{Task: r.source(r.part), Time: r.at.UnixMilli()}
 	for {
-		c, err := r.run(ctx) // before its lines: if it is over, they are all there
+		cells, err := r.cells(ctx, far, 1) // before its lines: if it is over, they are all there
 		if err != nil {
 			return err
 		}
-		lines, err := r.lines(ctx, behind)
+		run := cells[r.part]
+		if len(run) == 0 {
+			return fmt.Errorf("nothing is known of %s/%s at %s", r.job, r.part, show(r.at))
+		}
+		lines, err := r.View().Lines(ctx, r.partition(place.Task), place, behind)
 		if err != nil {
 			return err
 		}
@@ -240,7 +217,7 @@ func runLogs(ctx context.Context, r *request) error {
 				}
 			})
 		}
-		if err != nil || !follow || c.over() {
+		if err != nil || !follow || !slices.Contains(open, run[0].State) {
 			return err
 		}
 		select {

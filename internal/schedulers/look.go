@@ -47,24 +47,24 @@ type TriggerState struct {
 func (s *scheduler) states(ctx context.Context, names ...string) ([]JobState, error) {
 	all := []JobState{}
 	for _, name := range names {
-		j := s.jobs[name]
-		out := JobState{
-			Scheduler: s.name, Job: name, Description: j.Def.Description, Rev: j.Rev, By: j.By, At: timeAt(j.At), Pause: j.Pause,
-			Tasks: len(j.Def.Tasks), Last: map[string]int{},
-		}
-		var err error
-		if out.Triggers, err = s.triggers(ctx, name); err != nil {
+		triggers, err := s.triggers(ctx, name)
+		if err != nil {
 			return nil, err
 		}
-		o := &subject{scheduler: s, job: name, def: j.Def}
+		o := &subject{scheduler: s, job: name}
 		cells, err := o.cells(ctx, far, 1)
 		if err != nil {
 			return nil, err
 		}
+		last := map[string]int{}
 		for _, of := range cells {
-			out.Last[of[0].State]++
+			last[of[0].State]++
 		}
-		all = append(all, out)
+		j := s.jobs[name]
+		all = append(all, JobState{
+			Scheduler: s.name, Job: name, Description: j.Def.Description, Rev: j.Rev, By: j.By, At: timeAt(j.At), Pause: j.Pause,
+			Triggers: triggers, Tasks: len(j.Def.Tasks), Last: last,
+		})
 	}
 	return all, nil
 }
@@ -77,32 +77,23 @@ func (s *scheduler) triggers(ctx context.Context, names ...string) ([]TriggerSta
 			t := &s.jobs[job].Def.Triggers[i]
 			id := jobs.Source{Job: job, Name: t.Name, Trigger: true}.String()
 			stored, err := s.View().Trigger(ctx, s.partition(id), id)
-			if err != nil {
+			times, fault := jobs.TimesOf(t)
+			if err = cmp.Or(err, fault); err != nil {
 				return nil, err
 			}
-			times, err := jobs.TimesOf(t)
-			if err != nil {
-				return nil, err
+			out := TriggerState{Trigger: t.Name, Omitted: stored.Omitted, job: job, times: times}
+			if position := time.UnixMilli(stored.Position).UTC(); stored.There {
+				if times.Next(position.Add(-time.Millisecond)).Equal(position) {
+					out.Last = position
+				}
+				if out.Next = times.Next(position); !out.Next.IsZero() {
+					out.At = stored.At
+				}
 			}
-			all = append(all, triggerState(job, t.Name, times, stored))
+			all = append(all, out)
 		}
 	}
 	return all, nil
-}
-
-func triggerState(job, name string, times *jobs.Times, stored schedule.TriggerState) TriggerState {
-	out := TriggerState{Trigger: name, Omitted: stored.Omitted, job: job, times: times}
-	if !stored.There {
-		return out
-	}
-	position := time.UnixMilli(stored.Position).UTC()
-	if times.Next(position.Add(-time.Millisecond)).Equal(position) {
-		out.Last = position
-	}
-	if out.Next = times.Next(position); !out.Next.IsZero() {
-		out.At = stored.At
-	}
-	return out
 }
 
 func runLs(ctx context.Context, r *request) error {
@@ -147,8 +138,8 @@ func runShow(ctx context.Context, r *request) error {
 		return err
 	}
 	j := states[0]
-	j.Definition = r.def
-	definition, err := json.MarshalIndent(r.def, "", "  ")
+	j.Definition = r.def()
+	definition, err := json.MarshalIndent(j.Definition, "", "  ")
 	if err != nil {
 		return err
 	}
@@ -163,8 +154,8 @@ func runShow(ctx context.Context, r *request) error {
 		for _, one := range j.Triggers {
 			t.Row(one.Trigger, show(one.Last), show(one.Next), show(one.At), one.Omitted)
 		}
-		for line := range strings.Lines(string(definition)) {
-			t.Linef("%s", strings.TrimSuffix(line, "\n"))
+		for line := range strings.SplitSeq(string(definition), "\n") {
+			t.Linef("%s", line)
 		}
 	})
 }
@@ -183,7 +174,7 @@ func runNext(ctx context.Context, r *request) error {
 		names = r.names()
 	}
 	for _, name := range names {
-		if _, err := r.find(name, "JOB"); err != nil {
+		if err := r.find(name, "JOB"); err != nil {
 			return err
 		}
 	}

@@ -119,49 +119,40 @@ func (s *scheduler) partition(source string) int {
 type subject struct {
 	*scheduler
 	job  string
-	def  *jobs.Job
 	part string // a task, or a trigger; "" for the whole job
 	at   time.Time
 }
 
-// find returns what JOB, JOB/TASK or JOB/TRIGGER names, as a word of a call has it. The JOB may be missing if there is one alone,
+// find sets what JOB, JOB/TASK or JOB/TRIGGER names, as a word of a call has it. The JOB may be missing if there is one alone,
 // the TASK if it is in brackets.
-func (s *scheduler) find(on, word string) (o *subject, err error) {
+func (o *subject) find(on, word string) (err error) {
 	job, part := on, ""
 	if strings.Contains(word, "/") {
 		job, part, _ = strings.Cut(on, "/")
 	}
-	o = &subject{scheduler: s}
-	if o.job, err = choose("scheduler "+s.name, "job", word, job, s.names()); err != nil {
-		return nil, err
+	if o.job, err = choose("scheduler "+o.name, "job", word, job, o.names()); err != nil {
+		return err
 	}
-	o.def = s.jobs[o.job].Def
 	if word == "JOB/TASK" || part != "" && strings.Contains(word, "TASK") {
 		part, err = choose("job "+o.job, "task", word, part, o.tasks())
 	}
 	o.part = part
-	return o, err
+	return err
 }
+
+// def returns the definition of the job.
+func (o *subject) def() *jobs.Job { return o.jobs[o.job].Def }
 
 // tasks returns the name of the task, or those of all that the job has.
 func (o *subject) tasks() (names []string) {
 	if o.part != "" {
 		return []string{o.part}
 	}
-	for i := range o.def.Tasks {
-		names = append(names, o.def.Tasks[i].Name)
+	for _, task := range o.def().Tasks {
+		names = append(names, task.Name)
 	}
 	return names
 }
 
 // source returns a task of the job as Redis has it.
 func (o *subject) source(task string) string { return jobs.Source{Job: o.job, Name: task}.String() }
-
-// op returns an operation on tasks at the time.
-func (o *subject) op(kind string) *schedule.Op {
-	op := &schedule.Op{Kind: kind, Job: o.job, Time: o.at, Priority: jobs.PriorityHigh}
-	if o.part != "" {
-		op.Tasks = []string{o.part}
-	}
-	return op
-}
