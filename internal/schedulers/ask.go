@@ -50,12 +50,12 @@ func (r *request) ask(ctx context.Context, op *schedule.Op, question string, abo
 			return err
 		}
 	}
-	op.ID, op.By, op.Why = r.Flags.String(flagID), r.Who, r.Flags.String("why")
+	op.ID, op.By, op.Why = r.Flags.String("id"), r.Who, r.Flags.String("why")
 	_, err := r.Audited(ctx, "schedule "+op.Kind, r.name+"/"+op.Job, func(ctx context.Context) (_ string, err error) {
 		op.Number, err = r.Ledger().Submit(ctx, op)
 		return did(op), err
 	})
-	if err == nil && !r.Flags.Bool(flagNoWait) {
+	if err == nil && !r.Flags.Bool("no-wait") {
 		err = r.Ledger().WaitOp(ctx, op, opPoll)
 	}
 	if err != nil {
@@ -105,7 +105,7 @@ func runApply(ctx context.Context, r *request) error {
 	if err = errors.Join(append(wrong, err)...); err != nil {
 		return fmt.Errorf("nothing is applied:\n%w", err)
 	}
-	if !r.Flags.Bool(flagDryRun) {
+	if !r.Flags.Bool("dry-run") {
 		return r.ask(ctx, op, "")
 	}
 	return r.Print(changes, func(t extension.Table) {

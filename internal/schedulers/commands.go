@@ -13,9 +13,6 @@ import (
 const (
 	flagScheduler = "scheduler" // names it, where an app has several
 	flagLimit     = "limit"
-	flagID        = "id"
-	flagNoWait    = "no-wait"
-	flagDryRun    = "dry-run"
 )
 
 // A request is a call of a command, with what its arguments name.
@@ -70,8 +67,8 @@ func command(call, usage, example string, run runner, flags ...extension.Flag) e
 // operation returns a command that asks for operations.
 func operation(call, usage, example string, run runner, flags ...extension.Flag) extension.Command {
 	c := command(call, usage, example, run, append(flags,
-		extension.Flag{Name: flagID, Usage: "`ID` of the operation: repeated, it is the same one", Default: ""},
-		extension.Flag{Name: flagNoWait, Usage: "do not wait until a worker has done it", Default: false})...)
+		extension.Flag{Name: "id", Usage: "`ID` of the operation: repeated, it is the same one", Default: ""},
+		extension.Flag{Name: "no-wait", Usage: "do not wait until a worker has done it", Default: false})...)
 	c.Changes = true
 	return c
 }
@@ -104,7 +101,7 @@ func commands() []extension.Command {
 		workCommand(),
 		operation("apply FILE...", "put the jobs of files in place of those of the same names",
 			"PROG schedule apply nightly.yaml\nPROG schedule apply jobs/*.yaml --dry-run", runApply,
-			extension.Flag{Name: flagDryRun, Usage: "say what would change, and apply nothing", Default: false}),
+			extension.Flag{Name: "dry-run", Usage: "say what would change, and apply nothing", Default: false}),
 		operation("rm JOB", "remove a job: what waits is void, what runs may end",
 			"PROG schedule rm nightly", runRemove,
 			extension.Flag{Name: "force", Usage: "although tasks of other jobs wait for its tasks", Default: false}),

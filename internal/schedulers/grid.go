@@ -133,29 +133,26 @@ func runGrid(ctx context.Context, r *request) error {
 		of := slices.DeleteFunc(cells[task.Name], func(c Cell) bool { return c.Time.Before(g.Times[len(g.Times)-1]) })
 		g.Tasks = append(g.Tasks, Row{task.Name, append([]Cell{}, of...)})
 	}
-	return r.Print(g, g.table)
-}
-
-// table prints times in rows, the oldest first, and tasks in columns: times are many, and wide.
-func (g *Grid) table(t extension.Table) {
-	head := []any{"TIME"}
-	for _, row := range g.Tasks {
-		head = append(head, strings.ToUpper(row.Task))
-	}
-	t.Row(head...)
-	for _, at := range slices.Backward(g.Times) {
-		line := []any{show(at)}
+	return r.Print(g, func(t extension.Table) { // times in rows, the oldest first, and tasks in columns: times are many, and wide
+		head := []any{"TIME"}
 		for _, row := range g.Tasks {
-			letter := "."
-			if i := slices.IndexFunc(row.Cells, func(c Cell) bool { return c.Time.Equal(at) }); i >= 0 {
-				letter = cmp.Or(letters[row.Cells[i].State], "?")
-			}
-			line = append(line, letter)
+			head = append(head, strings.ToUpper(row.Task))
 		}
-		t.Row(line...)
-	}
-	t.Linef("S success, F failed, T timeout, C crashed, k skipped, x cancelled, R running, " +
-		"r waits for its next attempt, q queued, h held, w waiting, c cleared")
+		t.Row(head...)
+		for _, at := range slices.Backward(g.Times) {
+			line := []any{show(at)}
+			for _, row := range g.Tasks {
+				letter := "."
+				if i := slices.IndexFunc(row.Cells, func(c Cell) bool { return c.Time.Equal(at) }); i >= 0 {
+					letter = cmp.Or(letters[row.Cells[i].State], "?")
+				}
+				line = append(line, letter)
+			}
+			t.Row(line...)
+		}
+		t.Linef("S success, F failed, T timeout, C crashed, k skipped, x cancelled, R running, " +
+			"r waits for its next attempt, q queued, h held, w waiting, c cleared")
+	})
 }
 
 func runRuns(ctx context.Context, r *request) error {

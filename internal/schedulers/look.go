@@ -104,30 +104,26 @@ func runLs(ctx context.Context, r *request) error {
 	return r.Print(states, func(t extension.Table) {
 		t.Row("JOB", "TASKS", "LAST", "NEXT", "IN", "LAST RUNS", "HELD")
 		for _, j := range states {
-			t.Row(j.cells()...)
+			var last, next time.Time
+			in, held := "-", "-"
+			for _, one := range j.Triggers {
+				if one.Last.After(last) {
+					last = one.Last
+				}
+				if !one.At.IsZero() && (next.IsZero() || one.Next.Before(next)) {
+					next, in = one.Next, until(one.At)
+				}
+			}
+			if j.Pause != nil {
+				held = strings.TrimSuffix("paused: "+j.Pause.Why, ": ")
+			}
+			var runs []string
+			for _, state := range slices.Sorted(maps.Keys(j.Last)) {
+				runs = append(runs, fmt.Sprintf("%d %s", j.Last[state], state))
+			}
+			t.Row(j.Job, j.Tasks, show(last), show(next), in, words.Dash(strings.Join(runs, ", ")), held)
 		}
 	})
-}
-
-func (j *JobState) cells() []any {
-	var last, next time.Time
-	in, held := "-", "-"
-	for _, t := range j.Triggers {
-		if t.Last.After(last) {
-			last = t.Last
-		}
-		if !t.At.IsZero() && (next.IsZero() || t.Next.Before(next)) {
-			next, in = t.Next, until(t.At)
-		}
-	}
-	if p := j.Pause; p != nil {
-		held = strings.TrimSuffix("paused: "+p.Why, ": ")
-	}
-	var runs []string
-	for _, state := range slices.Sorted(maps.Keys(j.Last)) {
-		runs = append(runs, fmt.Sprintf("%d %s", j.Last[state], state))
-	}
-	return []any{j.Job, j.Tasks, show(last), show(next), in, words.Dash(strings.Join(runs, ", ")), held}
 }
 
 func until(t time.Time) string { return words.Short(max(0, time.Until(t))) }
@@ -139,10 +135,7 @@ func runShow(ctx context.Context, r *request) error {
 	}
 	j := states[0]
 	j.Definition = r.def()
-	definition, err := json.MarshalIndent(j.Definition, "", "  ")
-	if err != nil {
-		return err
-	}
+	definition, _ := json.MarshalIndent(j.Definition, "", "  ") // as JSON it was stored
 	return r.Print(j, func(t extension.Table) {
 		by := words.Dash(j.By)
 		t.Linef("job %s of scheduler %s, by operation %d of %s at %s", j.Job, r.name, j.Rev, by, show(j.At))

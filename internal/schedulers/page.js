@@ -10,21 +10,19 @@ const letters = { waiting: "w", held: "h", queued: "q", running: "R", retry: "r"
 const tones = { failed: "bad", timeout: "bad", crashed: "bad", held: "warn", retry: "warn", running: "warn" };
 
 const link = (...parts) => `#/schedule/${parts.map(encodeURIComponent).join("/")}`;
-const when = (t) => (t ? moment(t) : dash);
 const short = (t) => t.replace(/:00Z$/, "Z").replace("T00:00Z", "");
 
 function Jobs({ jobs, actions, again }) {
   return html`<${Table} label="jobs" head=${["job", "tasks", "last", "next", "last runs", "held", ...(actions ? [""] : [])]} empty=${jobs.length === 0 && "There is no job."}>
     ${jobs.map((j) => {
       const on = `${j.scheduler}/${j.job}`, next = j.triggers.filter((t) => t.at).map((t) => t.next).sort()[0], last = j.triggers.map((t) => t.last || "").sort().pop();
-      const what = j.pause
-        ? { title: `Resume ${on}?`, text: "Missed times are caught up as their trigger says.", button: "Resume", action: "resume", body: { scope: `processor:${on}` }, then: again }
-        : { title: `Pause ${on}?`, text: "Nothing of it starts; what runs goes on.", button: "Pause", action: "pause", lasting: true, body: { scope: `processor:${on}` }, then: again };
+      const [button, text] = j.pause ? ["Resume", "Missed times are caught up as their trigger says."] : ["Pause", "Nothing of it starts; what runs goes on."];
+      const what = { title: `${button} ${on}?`, text, button, action: button.toLowerCase(), lasting: !j.pause, body: { scope: `processor:${on}` }, then: again };
       return html`<tr key=${on} data-job=${on}><th scope="row"><a href=${link(j.scheduler, j.job)}>${on}</a></th><td data-label="tasks">${j.tasks}</td>
-        <td data-label="last">${when(last)}</td><td data-label="next">${when(next)}</td>
+        <td data-label="last">${moment(last)}</td><td data-label="next">${moment(next)}</td>
         <td data-label="last runs">${Object.entries(j.last).map(([state, n]) => `${n} ${state}`).join(", ") || dash}</td>
         <td data-label="held">${j.pause ? html`<span class="tag warn">paused${j.pause.why ? `: ${j.pause.why}` : ""}</span>` : dash}</td>
-        ${actions && html`<td><button type="button" onClick=${() => confirm(what)}>${what.button}</button></td>`}</tr>`;
+        ${actions && html`<td><button type="button" onClick=${() => confirm(what)}>${button}</button></td>`}</tr>`;
     })}<//>`;
 }
 
@@ -54,13 +52,13 @@ function Run({ scheduler, job, task, time, actions, turn }) {
   ];
   return html`<section data-run=${`${at}@${time}`}><h2>${task} at ${short(time)}</h2><${Trouble} err=${err} />
     ${r && html`<dl class="figures"><${Figure} label="state" tone="name">${r.state}<//><${Figure} label="attempt">${r.generation}.${r.attempt}<//>
-        <${Figure} label="begun">${when(r.begun)}<//><${Figure} label="took">${r.begun && r.ended ? duration(Date.parse(r.ended) - Date.parse(r.begun)) : dash}<//>
+        <${Figure} label="begun">${moment(r.begun)}<//><${Figure} label="took">${r.begun && r.ended ? duration(Date.parse(r.ended) - Date.parse(r.begun)) : dash}<//>
         <${Figure} label="priority">${r.priority}<//></dl>
       ${r.error && html`<p class="payload">${r.error}</p>`}
       ${r.waits_for && html`<p class="hint">It waits for ${r.waits_for.join(", ")}.</p>`}
       ${actions && html`<div class="filters">${acts.map(([button, kind, text]) => html`<button type="button" key=${kind} onClick=${() => confirm({ title: `${button} ${task} at ${short(time)}?`, text, button, action: `schedule/${kind}`, body: { on: at, arg, scheduler }, then: again })}>${button}</button>`)}</div>`}
       ${r.attempts && html`<${Table} label="attempts" head=${["attempt", "begun", "ended", "error"]}>${r.attempts.map((a) => html`<tr key=${a.attempt}><th scope="row">${a.attempt}</th>
-        <td data-label="begun">${when(a.begun)}</td><td data-label="ended">${when(a.ended)}</td><td data-label="error" class="payload">${a.error || "interrupted, or its worker was lost"}</td></tr>`)}<//>`}
+        <td data-label="begun">${moment(a.begun)}</td><td data-label="ended">${moment(a.ended)}</td><td data-label="error" class="payload">${a.error || "interrupted, or its worker was lost"}</td></tr>`)}<//>`}
       <h3>Log</h3>${log.length ? html`<pre class="record" data-log>${log.map((l) => `${l.at.slice(11, 23)} ${l.attempt} ${l.from}: ${l.text}\n`).join("")}</pre>` : html`<p class="hint">It has written nothing, or that is older than a day.</p>`}`}</section>`;
 }
 
