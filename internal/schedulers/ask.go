@@ -43,12 +43,10 @@ func did(op *schedule.Op) string {
 	return "job " + strings.ReplaceAll(text, "\n", number+"\njob ") + number
 }
 
-// ask does an operation, or with --no-wait has it stored, after a yes to the question, if there is one.
-func (r *request) ask(ctx context.Context, op *schedule.Op, question string, about ...any) error {
-	if question != "" {
-		if err := r.Confirm(question, about...); err != nil {
-			return err
-		}
+// ask does an operation, or with --no-wait has it stored. With an answer that is an error it does nothing and returns that.
+func (r *request) ask(ctx context.Context, op *schedule.Op, answer error) error {
+	if answer != nil {
+		return answer
 	}
 	op.ID, op.By, op.Why = r.Flags.String("id"), r.Who, r.Flags.String("why")
 	_, err := r.Audited(ctx, "schedule "+op.Kind, r.name+"/"+op.Job, func(ctx context.Context) (_ string, err error) {
@@ -106,7 +104,7 @@ func runApply(ctx context.Context, r *request) error {
 		return fmt.Errorf("nothing is applied:\n%w", err)
 	}
 	if !r.Flags.Bool("dry-run") {
-		return r.ask(ctx, op, "")
+		return r.ask(ctx, op, nil)
 	}
 	return r.Print(changes, func(t extension.Table) {
 		for _, c := range changes {
@@ -123,7 +121,7 @@ type Change struct {
 
 func runRemove(ctx context.Context, r *request) error {
 	op := &schedule.Op{Kind: schedule.OpRemove, Job: r.job, Force: r.Flags.Bool("force")}
-	return r.ask(ctx, op, "remove job %s, and make void what waits of it?", r.job)
+	return r.ask(ctx, op, r.Confirm("remove job %s, and make void what waits of it?", r.job))
 }
 
 // runRerun is activate, clear and cancel.
@@ -133,7 +131,7 @@ func runRerun(kind string) func(context.Context, *request) error {
 		if r.part != "" {
 			op.Tasks = []string{r.part}
 		}
-		return r.ask(ctx, op, "%s %s at %s?", kind, path.Join(r.job, r.part), show(r.at))
+		return r.ask(ctx, op, r.Confirm("%s %s at %s?", kind, path.Join(r.job, r.part), show(r.at)))
 	}
 }
 
@@ -150,14 +148,14 @@ func runBackfill(ctx context.Context, r *request) error {
 	case !from.Before(to):
 		return extension.Usagef("no time is from %s on and before %s", show(from), show(to))
 	}
-	order := jobs.CatchUpEarliest
-	if r.Flags.Bool("latest") {
-		order = jobs.CatchUpLatest
-	}
 	op := &schedule.Op{
-		Kind: schedule.OpBackfill, Job: r.job, Trigger: r.part, From: from, To: to, Priority: jobs.PriorityBackfill, Order: order,
+		Kind: schedule.OpBackfill, Job: r.job, Trigger: r.part, From: from, To: to, Priority: jobs.PriorityBackfill, Order: jobs.CatchUpEarliest,
 	}
-	return r.ask(ctx, op, "run the times of job %s from %s on and before %s that have not run?", r.job, show(from), show(to))
+	if r.Flags.Bool("latest") {
+		op.Order = jobs.CatchUpLatest
+	}
+	question := "run the times of job %s from %s on and before %s that have not run?"
+	return r.ask(ctx, op, r.Confirm(question, r.job, show(from), show(to)))
 }
 
 func runOps(ctx context.Context, r *request) error {

@@ -5,6 +5,7 @@ import (
 	"context"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/runnel-go/runnel/internal/extension"
 	"github.com/runnel-go/runnel/internal/schedule"
@@ -15,11 +16,14 @@ const (
 	flagLimit     = "limit"
 )
 
-// A request is a call of a command, with what its arguments name.
+// A request is a call of a command, with what its arguments name: a job, and perhaps a part of it, and a logical time.
 type request struct {
 	*extension.Env
-	subject
+	*scheduler
 	most int // --limit
+	job  string
+	part string // a task, or a trigger; "" for the whole job
+	at   time.Time
 }
 
 // resolve looks up what arguments name, as the words of the call have it: JOB, a TASK of it, TIME.
@@ -32,7 +36,7 @@ func resolve(ctx context.Context, env *extension.Env, words []string) (*request,
 		return nil, extension.Usagef("--%s %d is not between 1 and 1 000", flagLimit, most)
 	}
 	s, err := one(ctx, env.Client, env.Flags.String(flagScheduler))
-	r, args := &request{env, subject{scheduler: s}, most}, append(slices.Clone(env.Args), make([]string, n)...)
+	r, args := &request{Env: env, scheduler: s, most: most}, append(slices.Clone(env.Args), make([]string, n)...)
 	for i := 0; i < n && err == nil; i++ {
 		switch word := words[i]; {
 		case word == "[JOB]", strings.HasPrefix(word, "JOB"):
@@ -125,25 +129,23 @@ const defaultName = "schedule"
 
 func workCommand() extension.Command {
 	return extension.Command{
-		Call: "worker", Usage: "run the jobs of an app that has no code: their tasks are commands", Work: work,
+		Call: "worker", Usage: "run the jobs of an app that has no code: their tasks are commands",
 		Flags: []extension.Flag{
 			{Name: flagScheduler, Usage: "`NAME` of the scheduler", Default: defaultName},
 			{Name: "allow-exec", Usage: "run commands: who may store jobs can run any command as this user", Default: false},
 			{Name: "concurrency", Usage: "at most `N` runs at once", Default: 8},
 		},
 		Examples: []string{"PROG schedule worker --allow-exec"},
+		Work: func(app any, flags extension.Flags) (says string, err error) {
+			n, exec := flags.Int("concurrency"), flags.Bool("allow-exec")
+			if n < 1 {
+				return "", extension.Usagef("--concurrency %d is not positive", n)
+			}
+			says = "tasks that are commands are left to other workers: this one has no --allow-exec"
+			if exec {
+				says = "commands run as this user"
+			}
+			return says, Declare(app, cmp.Or(flags.String(flagScheduler), defaultName), n, exec)
+		},
 	}
-}
-
-// work adds a scheduler to an app without code.
-func work(app any, flags extension.Flags) (says string, err error) {
-	n, exec := flags.Int("concurrency"), flags.Bool("allow-exec")
-	if n < 1 {
-		return "", extension.Usagef("--concurrency %d is not positive", n)
-	}
-	says = "tasks that are commands are left to other workers: this one has no --allow-exec"
-	if exec {
-		says = "commands run as this user"
-	}
-	return says, Declare(app, cmp.Or(flags.String(flagScheduler), defaultName), n, exec)
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/runnel-go/runnel/internal/extension"
 	"github.com/runnel-go/runnel/internal/jobs"
+	"github.com/runnel-go/runnel/internal/monotime"
 	"github.com/runnel-go/runnel/internal/schedule"
 	"github.com/runnel-go/runnel/internal/words"
 )
@@ -79,30 +80,29 @@ func cellOf(c *schedule.CellAt) Cell {
 	return out
 }
 
-// cells returns the task, or all of the job, at the time, or without one at the last times before one, of each at most so many, the
-// newest first.
-func (o *subject) cells(ctx context.Context, before time.Time, most int) (map[string][]Cell, error) {
-	if !o.at.IsZero() {
-		before, most = o.at.Add(time.Millisecond), 1
+// cells returns the task, or all of the job, by source, at the last times before one, of each at most so many, the newest first; of a
+// request with a time the last one up to that.
+func (r *request) cells(ctx context.Context, before time.Time, most int) (map[string][]Cell, error) {
+	if !r.at.IsZero() {
+		before, most = r.at.Add(time.Millisecond), 1
 	}
 	by := map[int][]string{}
-	for _, task := range o.tasks() {
-		n := o.partition(o.source(task))
-		by[n] = append(by[n], o.source(task))
+	for _, task := range r.def().Tasks {
+		if source := r.source(task.Name); r.part == "" || r.part == task.Name {
+			n := r.partition(source)
+			by[n] = append(by[n], source)
+		}
 	}
 	cells := map[string][]Cell{}
 	for n, sources := range by {
 		for some := range slices.Chunk(sources, max(1, schedule.PerCall/most)) {
-			found, err := o.View().Look(ctx, n, some, before.UnixMilli(), most)
+			found, err := r.View().Look(ctx, n, some, before.UnixMilli(), most)
 			if err != nil {
 				return nil, err
 			}
 			for source, of := range found {
-				s, _ := jobs.ParseSource(source)
 				for i := range of {
-					if c := cellOf(&of[i]); o.at.IsZero() || o.at.Equal(c.Time) {
-						cells[s.Name] = append(cells[s.Name], c)
-					}
+					cells[source] = append(cells[source], cellOf(&of[i]))
 				}
 			}
 		}
@@ -130,7 +130,7 @@ func runGrid(ctx context.Context, r *request) error {
 	g.Times = g.Times[:min(len(g.Times), r.most)]
 	graph, _ := jobs.NewGraph(map[string]*jobs.Job{r.job: r.def()})
 	for _, task := range graph.Tasks(r.job) {
-		of := slices.DeleteFunc(cells[task.Name], func(c Cell) bool { return c.Time.Before(g.Times[len(g.Times)-1]) })
+		of := slices.DeleteFunc(cells[task.String()], func(c Cell) bool { return c.Time.Before(g.Times[len(g.Times)-1]) })
 		g.Tasks = append(g.Tasks, Row{task.Name, append([]Cell{}, of...)})
 	}
 	return r.Print(g, func(t extension.Table) { // times in rows, the oldest first, and tasks in columns: times are many, and wide
@@ -161,7 +161,9 @@ func runRuns(ctx context.Context, r *request) error {
 		return err
 	}
 	state := r.Flags.String("state")
-	runs := slices.DeleteFunc(append([]Cell{}, cells[r.part]...), func(c Cell) bool { return state != "" && state != c.State })
+	runs := slices.DeleteFunc(append([]Cell{}, cells[r.source(r.part)]...), func(c Cell) bool {
+		return state != "" && state != c.State || !r.at.IsZero() && !c.Time.Equal(r.at)
+	})
 	return r.Print(runs, func(t extension.Table) {
 		t.Row("TIME", "STATE", "ATTEMPT", "BEGUN", "TOOK", "ERROR")
 		for _, c := range runs {
@@ -195,8 +197,8 @@ func runLogs(ctx context.Context, r *request) error {
 		if err != nil {
 			return err
 		}
-		run := cells[r.part]
-		if len(run) == 0 {
+		run := cells[place.Task]
+		if len(run) == 0 || !run[0].Time.Equal(r.at) {
 			return fmt.Errorf("nothing is known of %s/%s at %s", r.job, r.part, show(r.at))
 		}
 		lines, err := r.View().Lines(ctx, r.partition(place.Task), place, behind)
@@ -214,13 +216,8 @@ func runLogs(ctx context.Context, r *request) error {
 				}
 			})
 		}
-		if err != nil || !follow || !slices.Contains(open, run[0].State) {
+		if err != nil || !follow || !slices.Contains(open, run[0].State) || !monotime.Sleep(ctx, logsPoll) {
 			return err
-		}
-		select {
-		case <-time.After(logsPoll):
-		case <-ctx.Done():
-			return nil
 		}
 	}
 }

@@ -51,8 +51,7 @@ func (s *scheduler) states(ctx context.Context, names ...string) ([]JobState, er
 		if err != nil {
 			return nil, err
 		}
-		o := &subject{scheduler: s, job: name}
-		cells, err := o.cells(ctx, far, 1)
+		cells, err := (&request{scheduler: s, job: name}).cells(ctx, far, 1)
 		if err != nil {
 			return nil, err
 		}
@@ -69,8 +68,11 @@ func (s *scheduler) states(ctx context.Context, names ...string) ([]JobState, er
 	return all, nil
 }
 
-// triggers returns the triggers of jobs.
+// triggers returns the triggers of jobs, without names of all.
 func (s *scheduler) triggers(ctx context.Context, names ...string) ([]TriggerState, error) {
+	if len(names) == 0 {
+		names = s.names()
+	}
 	all := []TriggerState{}
 	for _, job := range names {
 		for i := range s.jobs[job].Def.Triggers {
@@ -137,8 +139,7 @@ func runShow(ctx context.Context, r *request) error {
 	j.Definition = r.def()
 	definition, _ := json.MarshalIndent(j.Definition, "", "  ") // as JSON it was stored
 	return r.Print(j, func(t extension.Table) {
-		by := words.Dash(j.By)
-		t.Linef("job %s of scheduler %s, by operation %d of %s at %s", j.Job, r.name, j.Rev, by, show(j.At))
+		t.Linef("job %s of scheduler %s, by operation %d of %s at %s", j.Job, r.name, j.Rev, words.Dash(j.By), show(j.At))
 		if p := j.Pause; p != nil {
 			t.Linef("paused by %s at %s: %s; until %s; resume %s/%s ends it",
 				words.Dash(p.By), show(timeAt(p.At)), words.Dash(p.Why), show(timeAt(p.Until)), r.name, j.Job)
@@ -162,16 +163,12 @@ type NextTime struct {
 }
 
 func runNext(ctx context.Context, r *request) error {
-	names := r.Args
-	if len(names) == 0 {
-		names = r.names()
-	}
-	for _, name := range names {
+	for _, name := range r.Args {
 		if err := r.find(name, "JOB"); err != nil {
 			return err
 		}
 	}
-	triggers, err := r.triggers(ctx, names...)
+	triggers, err := r.triggers(ctx, r.Args...)
 	if err != nil {
 		return err
 	}

@@ -57,7 +57,7 @@ func stored(ctx context.Context, c *store.Client, do func(*scheduler, map[string
 		if err != nil {
 			return err
 		}
-		triggers, err := s.triggers(ctx, s.names()...)
+		triggers, err := s.triggers(ctx)
 		if err != nil {
 			return err
 		}

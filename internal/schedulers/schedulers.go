@@ -112,47 +112,32 @@ func (s *scheduler) partition(source string) int {
 	return n
 }
 
-// A subject is what arguments name: a job, and perhaps a part of it, and a logical time.
-type subject struct {
-	*scheduler
-	job  string
-	part string // a task, or a trigger; "" for the whole job
-	at   time.Time
-}
-
 // find sets what JOB, JOB/TASK or JOB/TRIGGER names, as a word of a call has it. The JOB may be missing if there is one alone,
 // the TASK if it is in brackets.
-func (o *subject) find(on, word string) (err error) {
+func (r *request) find(on, word string) (err error) {
 	job, part := on, ""
 	if strings.Contains(word, "/") {
 		job, part, _ = strings.Cut(on, "/")
 	}
-	if o.job, err = choose("scheduler "+o.name, "job", word, job, o.names()); err != nil {
+	if r.job, err = choose("scheduler "+r.name, "job", word, job, r.names()); err != nil {
 		return err
 	}
 	if word == "JOB/TASK" || part != "" && strings.Contains(word, "TASK") {
-		part, err = choose("job "+o.job, "task", word, part, o.tasks())
+		var tasks []string
+		for _, task := range r.def().Tasks {
+			tasks = append(tasks, task.Name)
+		}
+		part, err = choose("job "+r.job, "task", word, part, tasks)
 	}
-	o.part = part
+	r.part = part
 	return err
 }
 
 // def returns the definition of the job.
-func (o *subject) def() *jobs.Job { return o.jobs[o.job].Def }
-
-// tasks returns the name of the task, or those of all that the job has.
-func (o *subject) tasks() (names []string) {
-	if o.part != "" {
-		return []string{o.part}
-	}
-	for _, task := range o.def().Tasks {
-		names = append(names, task.Name)
-	}
-	return names
-}
+func (r *request) def() *jobs.Job { return r.jobs[r.job].Def }
 
 // source returns a task of the job as Redis has it.
-func (o *subject) source(task string) string { return jobs.Source{Job: o.job, Name: task}.String() }
+func (r *request) source(task string) string { return jobs.Source{Job: r.job, Name: task}.String() }
 
 // timeHelp is how people write a logical time.
 const timeHelp = "RFC 3339, a date, last, or a duration back such as -36h"
@@ -174,19 +159,19 @@ func parseTime(text string, missing time.Time) (time.Time, error) {
 // far is behind every logical time.
 var far = time.Date(9999, 1, 1, 0, 0, 0, 0, time.UTC)
 
-// when reads the logical time of a subject; "last" is the newest that there is.
-func (o *subject) when(ctx context.Context, text string) (err error) {
+// when reads the logical time of a request; "last" is the newest that there is.
+func (r *request) when(ctx context.Context, text string) (err error) {
 	if text != "last" {
-		o.at, err = parseTime(text, o.at)
+		r.at, err = parseTime(text, r.at)
 		return err
 	}
-	cells, err := o.cells(ctx, far, 1)
+	cells, err := r.cells(ctx, far, 1)
 	for _, of := range cells {
-		if of[0].Time.After(o.at) {
-			o.at = of[0].Time
+		if of[0].Time.After(r.at) {
+			r.at = of[0].Time
 		}
 	}
-	if err == nil && o.at.IsZero() {
+	if err == nil && r.at.IsZero() {
 		err = extension.Usagef("nothing of it has run yet, so it has no last time")
 	}
 	return err
