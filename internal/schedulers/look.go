@@ -163,12 +163,14 @@ type NextTime struct {
 }
 
 func runNext(ctx context.Context, r *request) error {
+	var names []string
 	for _, name := range r.Args {
 		if err := r.find(name, "JOB"); err != nil {
 			return err
 		}
+		names = append(names, r.job)
 	}
-	triggers, err := r.triggers(ctx, r.Args...)
+	triggers, err := r.triggers(ctx, names...)
 	if err != nil {
 		return err
 	}
