@@ -108,7 +108,7 @@ func (o *office) looks() {
 	o.run(0, "for 2026-01-02", "schedule", "logs", "report/bad", "2026-01-02T00:00:00Z")
 	o.run(2, "which task? say JOB/TASK: job report has sum, bad, never", "schedule", "runs", "report")
 	o.run(2, "at which logical time? RFC 3339, a date", "schedule", "logs", "report/bad")
-	o.run(0, "report", "schedule", "next", "")
+	o.run(0, "TRIGGER", "schedule", "next", "")
 	o.run(1, `no job "x"; it has report`, "schedule", "next", "report", "x")
 	o.run(2, "--limit 0 is not between", "schedule", "grid", "--limit", "0")
 	o.run(2, "unexpected argument", "schedule", "ls", "a")
