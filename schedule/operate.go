@@ -40,7 +40,7 @@ func (o *owner) operate(number int64) error {
 		default:
 			op.Outcome = outcome
 		}
-		op.Done, op.Defs = o.own.Now().UTC(), nil // jobs are large, and operations are many
+		op.Done, op.Defs = o.own.Now().UTC().Truncate(time.Millisecond), nil // jobs are large, and operations are many
 		log := o.log.With("operation", number, "op", op.Kind, "job", op.Job, "by", op.By, "result", op.Outcome)
 		if op.Refused { // of jobs of code nothing else tells it
 			log.Warn("operation refused")
