@@ -70,19 +70,20 @@ func (s *Scheduler) taskOf(ctx context.Context, r *run) (*taskOf, Func, error) {
 
 // read reads the jobs anew. That of the run may still be in its operation: partitions know a job before it is stored.
 func (s *Scheduler) read(ctx context.Context, r *run) error {
-	all, err := s.calls.Ledger().Jobs(ctx)
-	if j := all[r.source.Job]; err == nil && (j == nil || j.Rev < r.Rev) {
-		var op *ischedule.Op
-		if op, err = s.calls.Ledger().Op(ctx, r.Rev); op != nil {
-			for _, def := range op.Defs {
-				if def.Name == r.source.Job {
-					all[def.Name] = &ischedule.Job{Rev: r.Rev, Def: def}
-				}
-			}
-		}
-	}
+	op, err := s.calls.Ledger().Op(ctx, r.Rev) // before the jobs: once they are stored, it has them no more
 	if err != nil {
 		return err
+	}
+	all, err := s.calls.Ledger().Jobs(ctx)
+	if err != nil {
+		return err
+	}
+	if j := all[r.source.Job]; op != nil && (j == nil || j.Rev < r.Rev) {
+		for _, def := range op.Defs {
+			if def.Name == r.source.Job {
+				all[def.Name] = &ischedule.Job{Rev: r.Rev, Def: def}
+			}
+		}
 	}
 	tasks := map[string]*taskOf{}
 	for name, j := range all {

@@ -69,8 +69,8 @@ func (w lineWriter) Write(p []byte) (int, error) {
 	defer w.mu.Unlock()
 	rest := append(w.rest[w.from], p...)
 	for {
-		n, end := bytes.IndexByte(rest, '\n'), 1
-		if n < 0 || n > logLine {
+		n, end := bytes.IndexByte(rest[:min(len(rest), logLine+1)], '\n'), 1
+		if n < 0 {
 			n, end = logLine, 0
 		}
 		if n+end > len(rest) {
@@ -79,7 +79,7 @@ func (w lineWriter) Write(p []byte) (int, error) {
 		w.add(w.from, rest[:n])
 		rest = rest[n+end:]
 	}
-	w.rest[w.from] = rest
+	w.rest[w.from] = bytes.Clone(rest) // which does not keep all of p
 	return len(p), nil
 }
 

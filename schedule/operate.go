@@ -123,10 +123,10 @@ func (x *operation) right(changes map[string]*ischedule.Job) (left error) {
 			return left
 		}
 		left = errors.Join(left, faults(wrong))
-		n := len(changes)
+		n, asked := len(changes), maps.Clone(changes)
 		for _, f := range wrong {
 			s, _ := jobs.ParseSource(f.Place)
-			if changes[s.Job] == nil { // it stays, and would wait for what goes
+			if asked[s.Job] == nil { // it stays, and would wait for what goes
 				maps.DeleteFunc(changes, func(name string, _ *ischedule.Job) bool { return slices.Contains(f.Jobs, name) })
 			}
 			delete(changes, s.Job)
@@ -218,7 +218,7 @@ func (x *operation) beside(source string, rule *ischedule.Rule) ischedule.Due {
 func (x *operation) start(n int, source string, rule *ischedule.Rule) error {
 	d, due := ischedule.NewDefinition(), x.beside(source, rule)
 	d.Rules[due.ID] = due
-	return x.s.calls.Define(x.ctx, n, x.Number, ischedule.NewDefinition(), d)
+	return x.s.calls.Define(x.ctx, n, x.Number, ischedule.NewDefinition(), d, false)
 }
 
 func (x *operation) pause() (string, error) {
@@ -268,7 +268,7 @@ func (x *operation) backfill() (string, error) {
 	}
 	source := jobs.Source{Job: x.Job, Name: trigger.Name, Trigger: true}.String()
 	to := min(x.To.UnixMilli(), x.At.Add(-time.Duration(trigger.Offset)).UnixMilli()+1) // later ones come by themselves
-	rule := &ischedule.Rule{Kind: ischedule.RuleBackfill, Trigger: *trigger, From: x.From.UnixMilli(), To: to, Class: ischedule.ClassOf(x.Priority)}
+	rule := &ischedule.Rule{Kind: ischedule.RuleBackfill, Trigger: *trigger, From: max(x.From.UnixMilli(), 0), To: to, Class: ischedule.ClassOf(x.Priority)}
 	n := len(listOf(rule, times))
 	if n > mostTimes {
 		return "", refuse("these are more than %d times: fill them in parts", mostTimes)

@@ -35,5 +35,5 @@ func (o *owner) remember() error {
 		o.log.Warn("the server has forgotten jobs")
 	}
 	def.Fields["known"] = "1" // until then nothing is applied to the partition
-	return o.s.calls.Define(o.ctx, o.partition, rev, ischedule.NewDefinition(), def)
+	return o.s.calls.Define(o.ctx, o.partition, rev, ischedule.NewDefinition(), def, true)
 }

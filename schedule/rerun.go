@@ -11,6 +11,9 @@ import (
 
 // roots are the tasks that the operation names, or those that hang on triggers.
 func (x *operation) roots() (roots []jobs.Source, err error) {
+	if x.Time.UnixMilli() < 0 {
+		return nil, refuse("%s: logical times are from 1970 on", x.Time.Format(time.RFC3339))
+	}
 	def := x.all[x.Job].Def
 	for _, t := range def.Tasks {
 		on := len(x.Tasks) == 0 && slices.ContainsFunc(t.After, func(text string) bool {

@@ -53,7 +53,7 @@ func Faults(was, now map[string]*Job) []Fault {
 	_, faults := NewGraph(now)
 	return slices.DeleteFunc(faults, func(f Fault) bool {
 		s, _ := ParseSource(f.Place)
-		return was[s.Job] == now[s.Job] && slices.ContainsFunc(old, func(o Fault) bool { return o.Place == f.Place })
+		return was[s.Job] == now[s.Job] && slices.ContainsFunc(old, func(o Fault) bool { return o.Place == f.Place && slices.Equal(o.Jobs, f.Jobs) })
 	})
 }
 

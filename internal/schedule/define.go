@@ -56,10 +56,17 @@ func (d *Definition) Target(source, results, task string, fails bool) {
 	}
 }
 
-// Define has a partition know d in place of old: an operation, which may be repeated until a later one; then its error is ErrLater.
-func (s *Scheduler) Define(ctx context.Context, n int, operation int64, old, d *Definition) error {
+// Define has a partition know d in place of old: an operation, which may be repeated until a later one; then its error is ErrLater. With
+// whole d is all that it has to know.
+func (s *Scheduler) Define(ctx context.Context, n int, operation int64, old, d *Definition, whole bool) error {
 	all := steps(old, d)
-	return s.tell(ctx, n, operation, slices.Concat(all[:]...))
+	changes := slices.Concat(all[:]...)
+	for ; whole && len(changes) > PerCall/2; changes = changes[PerCall/2:] {
+		if err := s.tell(ctx, n, obj{"operation": operation, "whole": true, "unfinished": true}, changes[:PerCall/2]); err != nil {
+			return err
+		}
+	}
+	return s.tell(ctx, n, obj{"operation": operation, "whole": whole}, changes)
 }
 
 // steps returns the changes that make d of old, in the order in which they have to be made: first those of the tasks, since a token for an
@@ -92,11 +99,12 @@ func keysOf[V any](old, now map[string]V) []string {
 	return slices.Sorted(maps.Keys(all))
 }
 
-// tell has a partition make changes.
-func (s *Scheduler) tell(ctx context.Context, n int, operation int64, changes []any) error {
+// tell has a partition make changes, as ask has it.
+func (s *Scheduler) tell(ctx context.Context, n int, ask obj, changes []any) error {
 	for some := range slices.Chunk(changes, PerCall/2) {
+		ask["changes"] = some
 		for more := 2; more == 2; {
-			if err := s.do(ctx, "define", n, obj{"operation": operation, "changes": some}, &more); err != nil {
+			if err := s.do(ctx, "define", n, ask, &more); err != nil {
 				return err
 			}
 			if more == 0 {

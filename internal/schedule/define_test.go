@@ -87,7 +87,7 @@ func TestAPartitionThatForgotWaits(t *testing.T) {
 		if _, err := m.s.Apply(t.Context(), tokens); err == nil || !strings.HasPrefix(err.Error(), "FORGOTTEN ") {
 			t.Errorf("it was applied: %v", err)
 		}
-		m.must(m.s.Define(t.Context(), p, 1, NewDefinition(), m.definitions(nil)[p]))
+		m.must(m.s.Define(t.Context(), p, 1, NewDefinition(), m.definitions(nil)[p], true))
 		m.token(k, 1, 1)
 		m.want("runs", len(m.taken(p, 9, "r1")), 1)
 	})

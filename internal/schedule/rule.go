@@ -60,7 +60,7 @@ var priorities = []jobs.Priority{High: jobs.PriorityHigh, Normal: jobs.PriorityN
 
 // ClassOf returns a priority as cells have it.
 func ClassOf(p jobs.Priority) int64 {
-	return int64(slices.Index(priorities, cmp.Or(p, jobs.PriorityNormal)))
+	return int64(max(slices.Index(priorities, cmp.Or(p, jobs.PriorityNormal)), High))
 }
 
 // PriorityOf is the inverse of ClassOf.
@@ -127,7 +127,8 @@ func (s *Scheduler) Redefine(ctx context.Context, operation int64, old, now []*D
 	}
 	for step := range 3 {
 		for n := range now {
-			if err := s.tell(ctx, n, operation, all[n][step]); err != nil {
+			whole := len(old[n].Fields)+len(old[n].Rules) == 0
+			if err := s.tell(ctx, n, obj{"operation": operation, "whole": whole}, all[n][step]); err != nil {
 				return err
 			}
 		}

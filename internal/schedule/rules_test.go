@@ -85,7 +85,7 @@ func TestTheLastLogicalTimes(t *testing.T) {
 
 		d := NewDefinition()
 		d.Rules["j0/trigger/x"] = Due{ID: "j0/trigger/x", Rule: "{}", Position: last - 1}
-		m.must(m.s.Define(t.Context(), p, 2, NewDefinition(), d))
+		m.must(m.s.Define(t.Context(), p, 2, NewDefinition(), d, false))
 		due, _, _, err := m.s.Due(t.Context(), p, 9)
 		if m.must(err); len(due) != 1 || due[0].Position != last-1 {
 			t.Fatalf("due %+v", due)

@@ -74,7 +74,7 @@ func newSim(t *testing.T, rdb *redis.Client, s *Scheduler, n *net, r *rand.Rand)
 		m.acked[p] = "0-0"
 		m.must(rdb.HSet(t.Context(), s.keysOf(p)[1], "tenure", "o", "sleeps", "0").Err())
 		for range 1 + r.IntN(2) {
-			m.must(s.Define(t.Context(), p, 1, NewDefinition(), d))
+			m.must(s.Define(t.Context(), p, 1, NewDefinition(), d, true))
 		}
 	}
 	m.number = 1
@@ -289,7 +289,7 @@ func (m *sim) pause(job string, on bool) {
 	m.number++
 	m.paused[job] = on
 	for p, d := range m.definitions(m.paused) {
-		m.must(m.s.Define(m.Context(), p, m.number, before[p], d))
+		m.must(m.s.Define(m.Context(), p, m.number, before[p], d, false))
 	}
 }
 

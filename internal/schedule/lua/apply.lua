@@ -6,7 +6,7 @@
 -- Errors  FORGOTTEN
 local n = { accepted = 0, duplicate = 0, void = 0, unknown = 0 }
 local horizons = {}
-if call('HEXISTS', DEFS, 'rev') == 0 then return redis.error_reply('FORGOTTEN the partition waits until its owner has told it its jobs') end
+if call('HEXISTS', DEFS, 'rev') == 0 then return unknowing() end
 
 -- Whether a cell that is not there may have been forgotten: see prune.lua.
 local function forgotten(x)

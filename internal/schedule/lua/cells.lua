@@ -33,10 +33,13 @@ local fenced = ask.fence and fence(OWN, ask.fence)
 if fenced then return fenced end
 
 local function cell_of(task, t) return task .. '@' .. time_text(t) end
-local function task_of(cell) return cell:match('^(.*)@(%d+)$') end
+local function task_of(cell) return cell:match('^(.*)@(-?%d+)$') end
 
 -- Writes what changes nothing, for a script that may have found everything done: replicas have to confirm that.
 local function repeated() call('HSET', DEFS, 'repeated', '1') end
+
+-- The error of a partition that knows nothing, perhaps since its server has forgotten it.
+local function unknowing() return redis.error_reply('FORGOTTEN the partition waits until its owner has told it its jobs') end
 
 local known = {}
 local function def_of(task)
@@ -132,7 +135,7 @@ local function admit_next(task, most)
 	while n < most and (not def or open(task, def)) do
 		local first = call('ZRANGE', HELD, '[' .. task .. '|', '(' .. task .. '}', 'BYLEX', 'LIMIT', 0, 1)[1]
 		if not first then break end
-		local g, _, t = load_cell(task, first:match('|(%d+)$'))
+		local g, _, t = load_cell(task, first:match('|(-?%d+)$'))
 		if g and g.s == 'held' then
 			if def then admit(task, t, g) else enter(task, t, g, 'cleared') end
 			save(task, t, g)

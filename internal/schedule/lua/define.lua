@@ -1,9 +1,13 @@
 -- Changes definitions, and the rules of triggers. An operation that is older than the last one changes nothing.
 --
--- Asks    operation; changes, of each: field and value, '' if it goes; or of a trigger: id, rule, '' if it goes, position if it has none, paused
+-- Asks    operation; whole: the changes are all that there is to know; unfinished: more of this follows, until which the partition knows
+--         nothing; changes, of each: field and value, '' if it goes; or of a trigger: id, rule, '' if it goes, position if it has none, paused
 -- Returns 1; 2: more runs may go on, or have to go: repeat the call; 0: the operation is too old
-if tonumber(call('HGET', DEFS, 'rev') or '0') > ask.operation then return answer(0) end
-call('HSET', DEFS, 'rev', time_text(ask.operation))
+-- Errors  FORGOTTEN
+local rev = call('HGET', DEFS, 'rev')
+if not (rev or ask.whole) then return unknowing() end
+if tonumber(rev or '0') > ask.operation then return answer(0) end
+if not ask.unfinished then call('HSET', DEFS, 'rev', time_text(ask.operation)) end
 local left = 128
 
 local function set_field(field, value)

@@ -23,11 +23,12 @@ for _, task in each(ask.tasks) do
 	local most = math.min(call('ZLEXCOUNT', GRID, low, high) - ask.keep, 128 - gone)
 	for _, first in ipairs(most > 0 and call('ZRANGE', GRID, low, high, 'BYLEX', 'LIMIT', 0, most) or {}) do
 		local g, _, t = load_cell(task_of(first))
-		if g and stays(g) then break end
-		call('ZREM', GRID, first)
-		call('HDEL', CELLS, cell_of(task, t))
-		call('HSET', DEFS, 'low:' .. task, time_text(t + 1))
-		gone = gone + 1
+		if not g or not stays(g) then
+			call('ZREM', GRID, first)
+			call('HDEL', CELLS, cell_of(task, t))
+			call('HSET', DEFS, 'low:' .. task, time_text(t + 1))
+			gone = gone + 1
+		end
 	end
 end
 return answer(gone)
