@@ -68,6 +68,18 @@ func TestPageOfAnExtension(t *testing.T) {
 	if all := get[map[string]string](s, "/api/notes/list"); all["gate"] != "mind the step" {
 		t.Errorf("a refused action was done: %v", all)
 	}
+	for body, wrong := range map[string]string{
+		`{"on": "other", "arg": ["gate", "x"]}`:               `this acts on gate, and is asked for on \"other\"`,
+		`{"on": "gate", "arg": ["gate", {"text": "x"}]}`:      "this is no action: arg is",
+		`{"on": "gate", "arg": ["gate", "x"], "burn": true}`:  "has no parameter burn=true",
+		`{"on": "gate", "arg": ["gate", "x"], "sign": ["a"]]`: "this is no action",
+	} {
+		s.did("notes/add", body, http.StatusBadRequest, wrong)
+	}
+	s.did("notes/add", `{"on": "gate", "arg": ["gate", 1234567890123], "who": null}`, http.StatusOK, "note gate added")
+	if all := get[map[string]string](s, "/api/notes/list"); all["gate"] != "1234567890123" {
+		t.Errorf("%v", all)
+	}
 }
 
 func TestActionsOfExtensionsNeedActions(t *testing.T) {

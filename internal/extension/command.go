@@ -27,6 +27,7 @@ type Flag struct {
 	Name    string
 	Usage   string // with the name of the value in backquotes
 	Default any    // a bool, string, int or time.Duration: the type of its value
+	NoPage  bool   // pages do not have it
 }
 
 // Flags are the values of a command's flags, by name.

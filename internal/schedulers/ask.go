@@ -49,7 +49,7 @@ func (r *request) ask(ctx context.Context, op *schedule.Op, answer error) error 
 		return answer
 	}
 	op.ID, op.By, op.Why = r.Flags.String("id"), r.Who, r.Flags.String("why")
-	_, err := r.Audited(ctx, "schedule "+op.Kind, r.name+"/"+op.Job, func(ctx context.Context) (_ string, err error) {
+	_, err := r.Audited(ctx, "schedule "+op.Kind, path.Join(r.name, op.Job, r.part), func(ctx context.Context) (_ string, err error) {
 		op.Number, err = r.Ledger().Submit(ctx, op)
 		return did(op), err
 	})

@@ -98,7 +98,7 @@ func commands() []extension.Command {
 			extension.Flag{Name: "state", Usage: "only those in this `STATE`, such as failed", Default: ""}),
 		command("logs JOB/TASK TIME", "print what a run has written",
 			"PROG schedule logs nightly/report last --follow", runLogs,
-			extension.Flag{Name: "follow", Usage: "go on until the run has ended", Default: false},
+			extension.Flag{Name: "follow", Usage: "go on until the run has ended", Default: false, NoPage: true},
 			extension.Flag{Name: "attempt", Usage: "only of this `ATTEMPT`, as in 1.2", Default: ""}),
 		command("ops [ID]", "list what was asked for, and what became of it",
 			"PROG schedule ops", runOps, atMost("operations", 20)),

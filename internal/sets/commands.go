@@ -31,7 +31,7 @@ func commands(p Process) []extension.Command {
 		{
 			Call: "touch SET [ID...]", Usage: "have all stages asked whether they want to visit entities", Run: with(p, runTouch), Changes: true,
 			Flags: []extension.Flag{
-				{Name: "all", Usage: "of all entities, one after another", Default: false},
+				{Name: "all", Usage: "of all entities, one after another", Default: false, NoPage: true},
 				{Name: "rate", Usage: "with --all: `N` entities per second", Default: touchRate},
 			},
 			Examples: []string{"PROG stage touch listings 42", "PROG stage touch listings --all --rate 500 --yes"},

@@ -55,6 +55,7 @@ var scheduleMutants = map[string][]mutant{
 			"operations go on behind the numbers that partitions know", "schedule/remember.go",
 			"o.partition == 0 && slices.Max(known) > last", "slices.Max(known) < last-1<<40", "TestAPartitionThatForgotIsToldAgain",
 		},
+		{"a partition that forgot is told all", defineLua, "if not (rev or ask.whole) then", "if false then", "TestAPartitionThatForgetsDuringAnOperation"},
 		{"a job under way is found in its operation", "schedule/book.go", "if j := all[r.source.Job]; op != nil && (j == nil || j.Rev < r.Rev) {", "if false {", "TestARunOfAnOperationUnderWay"},
 		{"a trigger fires its tasks with their own priority", "schedule/heap.go", "f.Class = ischedule.Own", "f.Class = ischedule.Normal", "TestRunsStartByThePriorityOfTheirTask"},
 		{
