@@ -68,6 +68,11 @@ func TestPageOfAnExtension(t *testing.T) {
 	if all := get[map[string]string](s, "/api/notes/list"); all["gate"] != "mind the step" {
 		t.Errorf("a refused action was done: %v", all)
 	}
+}
+
+// A page asks a command for what that takes, and is audited for what it acts on.
+func TestActionsThatAreCommands(t *testing.T) {
+	s := noted(t, &Options{AllowActions: true, Token: secret})
 	for body, wrong := range map[string]string{
 		`{"on": "other", "arg": ["gate", "x"]}`:               `this acts on gate, and is asked for on \"other\"`,
 		`{"on": "gate", "arg": ["gate", {"text": "x"}]}`:      "this is no action: arg is",
