@@ -48,14 +48,6 @@ type post struct {
 	strays map[ischedule.Run]bool // seen in the last beat
 }
 
-// post returns that of a partition.
-func (c *crew) post(n int) *post {
-	if c.posts[n] == nil {
-		c.posts[n] = &post{runs: map[*run]bool{}}
-	}
-	return c.posts[n]
-}
-
 // A run is an attempt under way.
 type run struct {
 	ischedule.Run
@@ -102,7 +94,8 @@ func (c *crew) reserve(o *owner) (most, backfill int) {
 // the owner may start runs.
 func (c *crew) begin(o *owner, t *ischedule.Take, began time.Time, open bool, err error) {
 	c.mu.Lock()
-	p, all := c.post(t.Partition), make([]*run, len(t.Runs))
+	p, all := cmp.Or(c.posts[t.Partition], &post{runs: map[*run]bool{}}), make([]*run, len(t.Runs))
+	c.posts[t.Partition] = p
 	switch {
 	case t.Most == 0:
 	case err == nil:
@@ -248,7 +241,7 @@ func (c *crew) start(r *run) {
 	c.s.count.Add(schedulers.Ends, r.source.Job, result, c.s.name, r.source.Name)
 	c.s.count.Observe(schedulers.Spent, took, r.source.Job, c.s.name, r.source.Name)
 	c.mu.Lock()
-	delete(c.post(r.partition).runs, r)
+	delete(c.posts[r.partition].runs, r)
 	c.mu.Unlock()
 	<-returned // a function that is stuck keeps its place
 	c.release(1)

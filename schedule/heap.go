@@ -132,7 +132,7 @@ func (o *owner) planList(f *ischedule.Fire, rule *ischedule.Rule, times *jobs.Ti
 		return err
 	}
 	position = min(position, len(all))
-	n := min(len(all)-position, *room, o.s.ahead()-int(waiting))
+	n := min(len(all)-position, *room, cmp.Or(o.s.opts.Ahead, defaultAhead)-int(waiting))
 	for i := range max(n, 0) {
 		if at := times.FiresAt(time.UnixMilli(all[position+i])); at.After(now) { // a list goes into the future in its order
 			if n = i; i == 0 {

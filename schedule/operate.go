@@ -1,6 +1,7 @@
 package schedule
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"maps"
@@ -27,9 +28,7 @@ func (o *owner) operate(number int64) error {
 	if err != nil {
 		return err
 	}
-	if op == nil {
-		op = &ischedule.Op{Number: number}
-	}
+	op = cmp.Or(op, &ischedule.Op{Number: number}) // refused
 	if op.Done.IsZero() {
 		outcome, err := o.do(op)
 		switch {
@@ -190,7 +189,21 @@ func (x *operation) change(changes map[string]*ischedule.Job) error {
 	if err := x.s.calls.Redefine(x.ctx, x.Number, old, now); err != nil {
 		return err
 	}
-	return x.s.calls.Ledger().StoreJobs(x.ctx, x.fence, x.Number, changes)
+	if err := x.s.calls.Ledger().StoreJobs(x.ctx, x.fence, x.Number, changes); err != nil {
+		return err
+	}
+	_, known, err := x.s.calls.Ledger().Numbers(x.ctx, n)
+	for p, number := range known { // what has forgotten meanwhile knows nothing, or the old jobs
+		if number == x.Number {
+			old[p] = now[p]
+		} else if number == 0 {
+			old[p] = ischedule.NewDefinition()
+		}
+	}
+	if err != nil {
+		return err
+	}
+	return x.s.calls.Redefine(x.ctx, x.Number, old, now)
 }
 
 // startEarlier has the times caught up that a trigger gained because its start moved back.

@@ -214,5 +214,3 @@ func (s *Scheduler) process(ctx context.Context, events *runnel.Events[struct{ F
 	owning.Wait()
 	return nil
 }
-
-func (s *Scheduler) ahead() int { return cmp.Or(s.opts.Ahead, defaultAhead) }

@@ -60,13 +60,7 @@ func (d *Definition) Target(source, results, task string, fails bool) {
 // whole d is all that it has to know.
 func (s *Scheduler) Define(ctx context.Context, n int, operation int64, old, d *Definition, whole bool) error {
 	all := steps(old, d)
-	changes := slices.Concat(all[:]...)
-	for ; whole && len(changes) > PerCall/2; changes = changes[PerCall/2:] {
-		if err := s.tell(ctx, n, obj{"operation": operation, "whole": true, "unfinished": true}, changes[:PerCall/2]); err != nil {
-			return err
-		}
-	}
-	return s.tell(ctx, n, obj{"operation": operation, "whole": whole}, changes)
+	return s.tell(ctx, n, operation, slices.Concat(all[:]...), whole)
 }
 
 // steps returns the changes that make d of old, in the order in which they have to be made: first those of the tasks, since a token for an
@@ -99,10 +93,12 @@ func keysOf[V any](old, now map[string]V) []string {
 	return slices.Sorted(maps.Keys(all))
 }
 
-// tell has a partition make changes, as ask has it.
-func (s *Scheduler) tell(ctx context.Context, n int, ask obj, changes []any) error {
-	for some := range slices.Chunk(changes, PerCall/2) {
-		ask["changes"] = some
+// tell has a partition make changes, or with whole know these alone.
+func (s *Scheduler) tell(ctx context.Context, n int, operation int64, changes []any, whole bool) error {
+	for len(changes) > 0 {
+		some := changes[:min(len(changes), PerCall/2)]
+		changes = changes[len(some):]
+		ask := obj{"operation": operation, "changes": some, "whole": whole, "unfinished": whole && len(changes) > 0}
 		for more := 2; more == 2; {
 			if err := s.do(ctx, "define", n, ask, &more); err != nil {
 				return err

@@ -127,8 +127,7 @@ func (s *Scheduler) Redefine(ctx context.Context, operation int64, old, now []*D
 	}
 	for step := range 3 {
 		for n := range now {
-			whole := len(old[n].Fields)+len(old[n].Rules) == 0
-			if err := s.tell(ctx, n, obj{"operation": operation, "whole": whole}, all[n][step]); err != nil {
+			if err := s.tell(ctx, n, operation, all[n][step], len(old[n].Fields)+len(old[n].Rules) == 0); err != nil {
 				return err
 			}
 		}

@@ -23,15 +23,12 @@ import (
 // opPoll is how often a command looks whether its operation is done.
 const opPoll = 50 * time.Millisecond
 
-// do asks for an operation, waits until a worker has done it, and returns what that did.
+// do asks for an operation, waits until a worker has done it, and returns what that did; with an error what is known of it.
 func (s *scheduler) do(ctx context.Context, op *schedule.Op) (result string, err error) {
 	if op.Number, err = s.Ledger().Submit(ctx, op); err == nil {
 		err = s.Ledger().WaitOp(ctx, op, opPoll)
 	}
-	if err != nil {
-		return "", err
-	}
-	return did(op), nil
+	return did(op), err
 }
 
 // did says what an operation did, in a line for each job that was applied.
