@@ -89,7 +89,7 @@ func (t Task) withScheduler(ctx context.Context, rdb *redis.Client, defs []*isch
 	for n, def := range defs {
 		p := client.Partition(t.Stream, ischedule.Processor, n)
 		b.parts = append(b.parts, p)
-		if err := b.calls.Define(ctx, n, 1, ischedule.NewDefinition(), def); err != nil {
+		if err := b.calls.Define(ctx, n, 1, ischedule.NewDefinition(), def, true); err != nil {
 			return err
 		}
 		if err := errors.Join(rdb.HSet(ctx, p.Own, "tenure", bareFence).Err(), rdb.XGroupCreateMkStream(ctx, p.Log, "bare", "0").Err()); err != nil {
