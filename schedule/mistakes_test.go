@@ -12,6 +12,7 @@ import (
 	"github.com/runnel-go/runnel/internal/redisconn"
 	ischedule "github.com/runnel-go/runnel/internal/schedule"
 	"github.com/runnel-go/runnel/internal/store"
+	"github.com/runnel-go/runnel/internal/test/tier"
 	"github.com/runnel-go/runnel/schedule"
 )
 
@@ -42,6 +43,7 @@ func TestTimesBefore1970(t *testing.T) {
 
 // A server that forgets all of a partition while an operation tells the partitions what it changes is told all again.
 func TestAPartitionThatForgetsDuringAnOperation(t *testing.T) {
+	tier.Slow(t)
 	const trip = 40 * time.Millisecond
 	for phase := range 6 {
 		inRig(t, nil, func(r *rig, s *schedule.Scheduler) { s.Handle("a", r.does(nil)) }, func(r *rig) {

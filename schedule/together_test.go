@@ -15,6 +15,7 @@ import (
 	"github.com/runnel-go/runnel/internal/redisconn"
 	ischedule "github.com/runnel-go/runnel/internal/schedule"
 	"github.com/runnel-go/runnel/internal/store"
+	"github.com/runnel-go/runnel/internal/test/tier"
 	"github.com/runnel-go/runnel/schedule"
 )
 
@@ -52,6 +53,7 @@ func (r *rig) changed(operation string) (n int) {
 
 // Wherever a worker dies that replaces two jobs which wait for each other, the next one goes on with the same operation.
 func TestAnInterruptedApplyOfSeveralJobsIsFinished(t *testing.T) {
+	tier.Slow(t)
 	const trip = 40 * time.Millisecond
 	died := map[string]bool{}
 	for phase := 0; phase < 100; phase++ {
