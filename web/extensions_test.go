@@ -74,7 +74,7 @@ func TestPageOfAnExtension(t *testing.T) {
 func TestActionsThatAreCommands(t *testing.T) {
 	s := noted(t, &Options{AllowActions: true, Token: secret})
 	for body, wrong := range map[string]string{
-		`{"on": "other", "arg": ["gate", "x"]}`:               `this acts on gate, and is asked for on \"other\"`,
+		`{"on": "other", "arg": ["gate", "x"]}`:               `this acts on gate, and is asked for on "other"`,
 		`{"on": "gate", "arg": ["gate", {"text": "x"}]}`:      "this is no action: arg is",
 		`{"on": "gate", "arg": ["gate", "x"], "burn": true}`:  "has no parameter burn=true",
 		`{"on": "gate", "arg": ["gate", "x"], "sign": ["a"]]`: "this is no action",
