@@ -44,6 +44,7 @@ func TestTimesBefore1970(t *testing.T) {
 // A server that forgets all of a partition while an operation tells the partitions what it changes is told all again.
 func TestAPartitionThatForgetsDuringAnOperation(t *testing.T) {
 	tier.Slow(t)
+	tier.Sequential(t)
 	const trip = 40 * time.Millisecond
 	for phase := range 6 {
 		inRig(t, nil, func(r *rig, s *schedule.Scheduler) { s.Handle("a", r.does(nil)) }, func(r *rig) {

@@ -54,6 +54,7 @@ func (r *rig) changed(operation string) (n int) {
 // Wherever a worker dies that replaces two jobs which wait for each other, the next one goes on with the same operation.
 func TestAnInterruptedApplyOfSeveralJobsIsFinished(t *testing.T) {
 	tier.Slow(t)
+	tier.Sequential(t)
 	const trip = 40 * time.Millisecond
 	died := map[string]bool{}
 	for phase := 0; phase < 100; phase++ {
