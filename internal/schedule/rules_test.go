@@ -197,6 +197,26 @@ func TestForgottenAfterTheLook(t *testing.T) {
 	})
 }
 
+// TestForgottenAroundWhatStays has the oldest time go on: it keeps no later one in the history.
+func TestForgottenAroundWhatStays(t *testing.T) {
+	k := &task{name: "j0/task/a", tries: 1}
+	inPartition(t, k, func(t *testing.T, m *sim, p int) {
+		for at := range int64(3) {
+			m.token(k, 1+at, 1)
+		}
+		for _, r := range m.taken(p, 9, "r1") {
+			if r.Time > 1 {
+				m.end(p, &End{Run: &r, Result: Success})
+			}
+		}
+		look := time.Now().Add(time.Hour).UnixMilli()
+		gone, _, err := m.s.Prune(t.Context(), p, &Prune{Fence: "o", Looked: look, KeepOpen: time.Hour, Horizon: []string{"9-9", "0-0", "0-0", "0-0"}, Tasks: []string{k.name}})
+		m.must(err)
+		m.want("forgotten", gone, int64(2))
+		m.want("what stays", m.cells(p)[Place{k.name, 1}].State, "running")
+	})
+}
+
 // TestOwnersAreWoken holds the scripts to waking an owner that sleeps, and no other.
 func TestOwnersAreWoken(t *testing.T) {
 	k := &task{name: "j0/task/a", tries: 2}
