@@ -30,13 +30,10 @@ type Op struct {
 // A RefusedError is returned by Op.Wait for an operation that did nothing: Reason says why.
 type RefusedError = ischedule.RefusedError
 
-// opPoll is how often Wait looks.
-const opPoll = 50 * time.Millisecond
-
 // Wait blocks until a worker has done the operation, or ctx ends, and returns what it did. The error may be a *RefusedError.
 func (op *Op) Wait(ctx context.Context) (outcome string, err error) {
 	done := &ischedule.Op{Number: op.Number}
-	if err := op.s.calls.Ledger().WaitOp(ctx, done, opPoll); err != nil {
+	if err := op.s.calls.Ledger().WaitOp(ctx, done); err != nil {
 		return "", err
 	}
 	return done.Outcome, nil

@@ -8,10 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/runnel-go/runnel/internal/keys"
-	"github.com/runnel-go/runnel/internal/redisconn"
 	ischedule "github.com/runnel-go/runnel/internal/schedule"
-	"github.com/runnel-go/runnel/internal/store"
 	"github.com/runnel-go/runnel/internal/test/tier"
 	"github.com/runnel-go/runnel/schedule"
 )
@@ -22,13 +19,12 @@ func TestTimesBefore1970(t *testing.T) {
 		ctx := r.c.Context()
 		r.start("w")
 		r.done(r.s.Apply(ctx, "j", one(schedule.Trigger{Name: "minute", Every: time.Minute, Start: begin.Add(time.Minute)}, schedule.Task{Handler: "a"}), nil))
-		client, err := store.Open(redisconn.Options{Redis: r.c.Redis(), Keys: keys.Keys{App: "shop", Layout: keys.Standalone}})
-		r.must(err)
-		ledger, early := ischedule.New(client, "schedule").Ledger(), time.Date(206, 1, 1, 0, 0, 0, 0, time.UTC)
+		ledger, early := r.calls().Ledger(), time.Date(206, 1, 1, 0, 0, 0, 0, time.UTC)
 		ask := func(op *ischedule.Op) error {
-			op.Number, err = ledger.Submit(ctx, op)
+			n, err := ledger.Submit(ctx, op)
 			r.must(err)
-			return ledger.WaitOp(ctx, op, time.Second)
+			op.Number = n
+			return ledger.WaitOp(ctx, op)
 		}
 		for _, kind := range []string{ischedule.OpActivate, ischedule.OpClear} {
 			if err := ask(&ischedule.Op{Kind: kind, Job: "j", Time: early}); err == nil || !strings.Contains(err.Error(), "from 1970 on") {

@@ -13,6 +13,10 @@ import (
 	"time"
 
 	"github.com/runnel-go/runnel"
+	"github.com/runnel-go/runnel/internal/keys"
+	"github.com/runnel-go/runnel/internal/redisconn"
+	ischedule "github.com/runnel-go/runnel/internal/schedule"
+	"github.com/runnel-go/runnel/internal/store"
 	"github.com/runnel-go/runnel/runneltest"
 	"github.com/runnel-go/runnel/schedule"
 )
@@ -92,6 +96,13 @@ func (r *rig) start(name string) *runneltest.Worker {
 	w := r.c.Start(name)
 	r.c.Wait(func() bool { return w.App().Ready() == nil })
 	return w
+}
+
+// calls are those of the scheduler, as workers and commands make them.
+func (r *rig) calls() *ischedule.Scheduler {
+	client, err := store.Open(redisconn.Options{Redis: r.c.Redis(), Keys: keys.Keys{App: "shop", Layout: keys.Standalone}})
+	r.must(err)
+	return ischedule.New(client, "schedule")
 }
 
 func (r *rig) must(err error) {

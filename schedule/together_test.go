@@ -11,10 +11,7 @@ import (
 
 	"github.com/runnel-go/runnel"
 	"github.com/runnel-go/runnel/internal/jobs"
-	"github.com/runnel-go/runnel/internal/keys"
-	"github.com/runnel-go/runnel/internal/redisconn"
 	ischedule "github.com/runnel-go/runnel/internal/schedule"
-	"github.com/runnel-go/runnel/internal/store"
 	"github.com/runnel-go/runnel/internal/test/tier"
 	"github.com/runnel-go/runnel/schedule"
 )
@@ -112,16 +109,14 @@ func TestAnInterruptedApplyOfSeveralJobsIsFinished(t *testing.T) {
 func TestOfARefusedSetNothingIsApplied(t *testing.T) {
 	inRig(t, nil, func(r *rig, s *schedule.Scheduler) {}, func(r *rig) {
 		r.start("w1")
-		client, err := store.Open(redisconn.Options{Redis: r.c.Redis(), Keys: keys.Keys{App: "shop", Layout: keys.Standalone}})
-		r.must(err)
 		right := &jobs.Job{Name: "a", Triggers: []jobs.Trigger{{Name: "t", Cron: "* * * * *"}}, Tasks: []jobs.Task{{Name: "a", After: []string{"trigger/t"}, Handler: "a"}}}
 		wrong := &jobs.Job{Name: "b", Tasks: []jobs.Task{{Name: "b", After: []string{"a/task/a", "c/task/gone"}, Handler: "b"}}}
 		op, err := ischedule.ApplyOp(right, wrong)
 		r.must(err)
-		ledger := ischedule.New(client, "schedule").Ledger()
+		ledger := r.calls().Ledger()
 		n, err := ledger.Submit(r.c.Context(), op)
 		r.must(err)
-		if err := ledger.WaitOp(r.c.Context(), &ischedule.Op{Number: n}, time.Second); err == nil || !strings.Contains(err.Error(), "c/task/gone is not there") {
+		if err := ledger.WaitOp(r.c.Context(), &ischedule.Op{Number: n}); err == nil || !strings.Contains(err.Error(), "c/task/gone is not there") {
 			t.Error(err)
 		}
 		if jobs := r.stored("sjobs"); len(jobs) > 0 {
@@ -232,12 +227,10 @@ func TestAJobRemovedByForceKeepsNoOtherBack(t *testing.T) {
 func TestARunOfAnOperationUnderWay(t *testing.T) {
 	inRig(t, nil, func(r *rig, s *schedule.Scheduler) { s.Handle("a", r.does(nil)) }, func(r *rig) {
 		r.start("w1").Kill()
-		client, err := store.Open(redisconn.Options{Redis: r.c.Redis(), Keys: keys.Keys{App: "shop", Layout: keys.Standalone}})
-		r.must(err)
 		def := &jobs.Job{Name: "j", Triggers: []jobs.Trigger{{Name: "minute", Cron: "* * * * *"}}, Tasks: []jobs.Task{{Name: "a", After: []string{"trigger/minute"}, Handler: "a"}}}
 		op, err := ischedule.ApplyOp(def)
 		r.must(err)
-		calls, ctx := ischedule.New(client, "schedule"), r.c.Context()
+		calls, ctx := r.calls(), r.c.Context()
 		n, err := calls.Ledger().Submit(ctx, op)
 		r.must(err)
 		r.must(r.c.Redis().ZRem(ctx, "__sheap:shop.schedule.0", fmt.Sprintf("op:%016d", n)).Err()) // its owner is not heard of any more

@@ -144,8 +144,11 @@ type RefusedError struct{ Reason string }
 // Error returns the reason.
 func (e *RefusedError) Error() string { return e.Reason }
 
-// WaitOp blocks until the operation of op.Number is done or ctx ends; it looks every poll. Then op is what is stored of it.
-func (l Ledger) WaitOp(ctx context.Context, op *Op, poll time.Duration) error {
+// opPoll is how often WaitOp looks.
+const opPoll = 50 * time.Millisecond
+
+// WaitOp blocks until the operation of op.Number is done or ctx ends. Then op is what is stored of it.
+func (l Ledger) WaitOp(ctx context.Context, op *Op) error {
 	for {
 		stored, err := l.Op(ctx, op.Number)
 		if err != nil {
@@ -161,7 +164,7 @@ func (l Ledger) WaitOp(ctx context.Context, op *Op, poll time.Duration) error {
 			return nil
 		}
 		select {
-		case <-time.After(poll):
+		case <-time.After(opPoll):
 		case <-ctx.Done():
 			return fmt.Errorf("operation %d is stored, and no worker has done it yet: %w: does a worker of the app run?", op.Number, ctx.Err())
 		}

@@ -20,13 +20,10 @@ import (
 	"github.com/runnel-go/runnel/internal/words"
 )
 
-// opPoll is how often a command looks whether its operation is done.
-const opPoll = 50 * time.Millisecond
-
 // do asks for an operation, waits until a worker has done it, and returns what that did; with an error what is known of it.
 func (s *scheduler) do(ctx context.Context, op *schedule.Op) (result string, err error) {
 	if op.Number, err = s.Ledger().Submit(ctx, op); err == nil {
-		err = s.Ledger().WaitOp(ctx, op, opPoll)
+		err = s.Ledger().WaitOp(ctx, op)
 	}
 	return did(op), err
 }
@@ -51,12 +48,12 @@ func (r *request) ask(ctx context.Context, op *schedule.Op, answer error) error 
 		return did(op), err
 	})
 	if err == nil && !r.Flags.Bool("no-wait") {
-		err = r.Ledger().WaitOp(ctx, op, opPoll)
+		err = r.Ledger().WaitOp(ctx, op)
 	}
 	if err != nil {
 		return fmt.Errorf("%s of job %s: %w", op.Kind, op.Job, err)
 	}
-	op.Defs = nil // whoever applies them has them
+	op.Defs = nil // who applies them has them
 	return r.Print([]*schedule.Op{op}, func(t extension.Table) {
 		for line := range strings.SplitSeq(did(op), "\n") {
 			t.Linef("%s", line)
