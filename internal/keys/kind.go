@@ -88,6 +88,13 @@ var Kinds = []Kind{
 	{Extension: "schedule", Name: "srunner", Per: PerPartition, What: "runs", Count: "-", Probe: "ZCARD", Roles: Everyone &^ Produce},
 	{Extension: "schedule", Name: "sheap", Per: PerPartition, What: "triggers", Count: "ZCARD", Probe: "ZCARD", Large: true, Roles: Everyone &^ Produce},
 	{Extension: "schedule", Name: "srule", Per: PerPartition, What: "triggers", Count: "-", Probe: "HLEN", Large: true, Roles: Everyone &^ Produce},
+
+	{Extension: "webhook", Name: "num", Per: PerPartition, What: "last ids", Count: "-", Probe: "GET", Roles: Everyone},
+	{Extension: "webhook", Name: "holder", Per: PerPartition, What: "holders", Count: "-", Probe: "HLEN", Roles: Everyone},
+	{Extension: "webhook", Name: "whtopic", Per: PerPartition, What: "topics", Count: "HLEN", Probe: "HLEN", Roles: Everyone},
+	{Extension: "webhook", Name: "whtoken", Per: PerPartition, What: "tokens", Count: "HLEN", Probe: "HLEN", Roles: Work | Operate},
+	{Extension: "webhook", Name: "whconf", Per: PerPartition, What: "subscribers", Count: "HLEN", Probe: "HLEN", Large: true, Roles: Everyone &^ Produce},
+	{Extension: "webhook", Name: "whsub", Per: PerPartition, What: "subscribers", Count: "-", Probe: "HLEN", Large: true, Roles: Everyone &^ Produce},
 }
 
 // Counted reports whether Count is a command.

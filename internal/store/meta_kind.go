@@ -70,6 +70,14 @@ func (m Meta) CheckSend(stream string) error {
 	return &SendKindError{stream, m.Kind}
 }
 
+// checkAppend says why who takes the stream for one of another kind cannot append to it.
+func (m Meta) checkAppend(stream, kind string) error {
+	if kind == "" {
+		return m.CheckSend(stream)
+	}
+	return m.checkKind(stream, Meta{Partitions: 1, Kind: kind})
+}
+
 // A SendKindError is returned by sends to a stream of an extension, before anything is written.
 type SendKindError struct{ Stream, Kind string }
 

@@ -12,6 +12,7 @@ type TrimRequest struct {
 	Log        string   // the partition's key
 	Processors []string // every registered processor of the stream
 	Size       int64    // the length that the partition may have
+	Holders    string   // of a numbered log: the key of its holders, which keep entries, too
 }
 
 // Trimmed is the result of a TrimRequest.
@@ -23,7 +24,7 @@ type Trimmed struct {
 // Trim removes the oldest entries of partitions that are longer than 7/8 of their Size, until 3/4
 // of Size are left. It removes only entries that all registered processors and all other consumer
 // groups have acked, so a partition whose processors keep up is never full and keeps some history.
-// Without any group nothing is trimmed. A plain group named like a registered processor is where
+// Without any group nothing is trimmed, but for a numbered log: what none of its holders needs. A plain group named like a registered processor is where
 // Python's runnel stopped; it is ignored, as the processor has a position of its own. Trim takes
 // one round trip, or several where streams have many processors.
 func (c Owner) Trim(ctx context.Context, ts []TrimRequest) ([]Trimmed, error) {
@@ -31,7 +32,11 @@ func (c Owner) Trim(ctx context.Context, ts []TrimRequest) ([]Trimmed, error) {
 	for i, t := range ts {
 		groups = max(groups, len(t.Processors))
 		args := appendTexts([]any{t.Size * 7 / 8, t.Size * 3 / 4, ExecutorIDLength}, t.Processors)
-		calls[i] = redisconn.ScriptCall(ctx, trimScript, []string{t.Log}, args...)
+		if t.Holders == "" {
+			calls[i] = redisconn.ScriptCall(ctx, trimScript, []string{t.Log}, args...)
+		} else {
+			calls[i] = redisconn.ScriptCall(ctx, heldTrimScript, []string{t.Log, t.Holders}, args...)
+		}
 	}
 	redisconn.PipelineInTurns(ctx, c.NoRetry, calls, inTurn(groups))
 	out := make([]Trimmed, len(ts))

@@ -26,6 +26,8 @@ type Append struct {
 	IDs []string
 	// Self means that the caller processes this stream, and so must not wait for room.
 	Self bool
+	// Kind is that of the stream: only who knows it may append there.
+	Kind string
 }
 
 // add adds a record with an ID, or "". due is nil for all records of an Append, or for none.
@@ -83,8 +85,8 @@ func (c Producer) Append(ctx context.Context, as []Append) []Appended {
 		}
 		switch p.meta, p.out.Err = MetaStore(c).recentMeta(ctx, p.Stream); {
 		case p.out.Err != nil:
-		case p.meta.Kind != "":
-			p.out.Err = p.meta.CheckSend(p.Stream)
+		case p.meta.Kind != p.Kind:
+			p.out.Err = p.meta.checkAppend(p.Stream, p.Kind)
 		case p.Due == nil:
 			now = append(now, p)
 		default:

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"strings"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -36,6 +37,7 @@ type FullError struct {
 	Processor    string // that needs the oldest entry, "" if none is registered
 	Started      bool   // it has a consumer group
 	Foreign      bool   // it is no registered processor, but the name of a consumer group
+	Holder       string // of a numbered log, that needs the oldest entry; then there is no Processor
 }
 
 // Error names the partition, what keeps it full, and what helps.
@@ -50,6 +52,8 @@ func (e *FullError) why() string {
 	switch {
 	case e.Length+int64(e.Wanted) <= e.Size:
 		return fmt.Sprintf("partition %d of stream %s has %d of %d entries: others took the room that was made", e.Partition, e.Stream, e.Length, e.Size)
+	case e.Holder != "":
+		return msg + fmt.Sprintf("holder %s is %d behind", e.Holder, e.Length)
 	case e.Processor == "":
 		return msg + "no processor is registered that would process them; start a worker"
 	case e.Foreign:
@@ -189,6 +193,9 @@ func (c Producer) roomCall(ctx context.Context, p *part) *redisconn.Call {
 		keys = append(keys, c.keys.Ownership(p.Stream, name, p.Partition))
 		args = append(args, name)
 	}
+	if p.meta.Kind == KindTopic {
+		return redisconn.ScriptCall(ctx, heldRoomScript, append(keys, Holders(c.keys, p.Stream, p.Partition)), args...)
+	}
 	return redisconn.ScriptCall(ctx, roomScript, keys, args...)
 }
 
@@ -204,6 +211,9 @@ func parseRoom(p *part, reply *redis.Cmd) (r roomReply) {
 		r.err = fmt.Errorf("make room: %w", err)
 	}
 	r.Started, r.Foreign = started != 0, started == 2
+	if strings.Contains(r.Processor, ":") {
+		r.Processor, r.Holder = "", r.Processor
+	}
 	return r
 }
 

@@ -88,7 +88,7 @@ func (c Producer) send(ctx context.Context, parts []*part) []answer {
 // stream, or those of IDs, refuses a call as a whole; that must not hit other senders.
 func (s *sending) serves(p *part) bool {
 	first := s.parts[0]
-	return first.Due == nil && p.Due == nil && s.records+p.n <= recordsPerCall && first.Stream == p.Stream && (first.IDs == nil) == (p.IDs == nil) &&
+	return first.Due == nil && p.Due == nil && s.records+p.n <= recordsPerCall && first.Stream == p.Stream && first.Kind == p.Kind && (first.IDs == nil) == (p.IDs == nil) &&
 		first.meta.MaxLen == p.meta.MaxLen && first.meta.dedupWindow() == p.meta.dedupWindow()
 }
 
@@ -97,7 +97,17 @@ func (s *sending) call(ctx context.Context, c *core) *redisconn.Call {
 	if p := s.parts[0]; p.Due != nil {
 		return p.delayCall(ctx, c)
 	}
-	meta := s.parts[0].meta
+	meta, plain, send := s.parts[0].meta, plainScript, sendScript
+	isNumbered := meta.Kind == KindTopic
+	if isNumbered {
+		plain, send = numberedPlainScript, numberedSendScript
+	}
+	call := func(script *redis.Script, args []any) *redisconn.Call {
+		if isNumbered {
+			s.keys, args = s.numbers(c.keys, s.keys, args)
+		}
+		return redisconn.ScriptCall(ctx, script, s.keys, args...)
+	}
 	if name, ok := s.plain(); ok {
 		args := append(make([]any, 0, 3+s.records), meta.MaxLen, name, nil)
 		counts := make([]byte, 0, 2*len(s.parts))
@@ -108,13 +118,13 @@ func (s *sending) call(ctx context.Context, c *core) *redisconn.Call {
 			}
 		}
 		args[2] = counts
-		return redisconn.ScriptCall(ctx, plainScript, s.keys, args...)
+		return call(plain, args)
 	}
 	for _, p := range s.parts {
 		s.add(c, p)
 	}
 	args := append(make([]any, 0, 3+len(s.names)+len(s.args)), meta.MaxLen, meta.dedupWindow(), s.shapes)
-	return redisconn.ScriptCall(ctx, sendScript, s.keys, append(append(args, s.names...), s.args...)...)
+	return call(send, append(append(args, s.names...), s.args...))
 }
 
 // plain reports whether all records have one field, of one name, and no IDs, as most do.

@@ -101,6 +101,9 @@ func (t *trimmer) trimStream(ctx context.Context, stream string, set []*partitio
 			meta.Processors = append(meta.Processors, p.keys.Processor)
 		}
 		requests[n] = store.TrimRequest{Log: p.keys.Log, Processors: meta.Processors, Size: meta.MaxLen}
+		if meta.Kind == store.KindTopic {
+			requests[n].Holders = store.Holders(t.w.client.Keys(), stream, p.keys.Number)
+		}
 	}
 	trimmed, err := t.w.client.Trim(ctx, requests)
 	for _, one := range trimmed {
