@@ -13,7 +13,7 @@ FAULTS      ?=
 TOPOLOGY    ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help test check quick slow-check smoke audit setup fmt vet staticcheck cross race suites unraced security mutants sim-short tidy-check sim stage-model sim-exact test-servers chaos chaos-mutants model bench bench-check otel-check web-check test-web web-shots
+.PHONY: help test check quick slow-check smoke audit setup fmt vet staticcheck cross race suites unraced security mutants sim-short tidy-check sim stage-model sim-exact test-servers chaos chaos-mutants model bench bench-check otel-check webhook-check web-check test-web web-shots
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -24,7 +24,7 @@ test: ## before each commit, some minutes: format, vet, all tests that need noth
 
 check: ## everything, 25 minutes: staticcheck, other systems, the race detector, real servers of three kinds, clusters, chaos, mutants, model, browser
 	@scripts/setup-test.sh
-	@$(MAKE) --no-print-directory slow-check staticcheck cross bench-check otel-check tidy-check
+	@$(MAKE) --no-print-directory slow-check staticcheck cross bench-check otel-check webhook-check tidy-check
 	@$(AT_ONCE) -j 2 race unraced
 	@$(MAKE) --no-print-directory suites mutants sim-short
 	@$(AT_ONCE) -j 3 security web-check test-servers SHORT=1
@@ -33,7 +33,7 @@ check: ## everything, 25 minutes: staticcheck, other systems, the race detector,
 AT_ONCE = $(MAKE) --no-print-directory $(if $(filter output-sync,$(.FEATURES)),-O)
 
 # The tests that are slow, or need a server, run for these only: see internal/test/tier.
-check bench-check race suites unraced security mutants sim-short sim sim-exact stage-model model test-servers chaos chaos-mutants otel-check web-check test-web web-shots smoke: export RUNNEL_TEST = full
+check bench-check race suites unraced security mutants sim-short sim sim-exact stage-model model test-servers chaos chaos-mutants otel-check webhook-check web-check test-web web-shots smoke: export RUNNEL_TEST = full
 
 # What the second of these runs comes from the cache of the first.
 QUICK_TIER = unset RUNNEL_TEST; $(SIM) test -json -vet off -timeout $(TIMEOUT) ./... | $(GO) run ./internal/test/slow
@@ -160,6 +160,10 @@ bench-check: ## check the benchmarks' own module, which is not a part of the oth
 otel-check: ## check and test the module of the traces, which is not a part of the others
 	@files=$$(gofmt -l otel); if [ -n "$$files" ]; then echo "not formatted by gofmt:"; echo "$$files"; exit 1; fi
 	cd otel && $(GO) vet ./... && $(GO) run $(STATICCHECK) ./... && $(GO) test -race -vet off -timeout $(TIMEOUT) ./... && $(GO) mod tidy -diff
+
+webhook-check: ## check and test the module that compares webhooks with Standard Webhooks' own library
+	@files=$$(gofmt -l webhook/conformance); if [ -n "$$files" ]; then echo "not formatted by gofmt:"; echo "$$files"; exit 1; fi
+	cd webhook/conformance && $(GO) vet ./... && $(GO) run $(STATICCHECK) ./... && $(GO) test -race -vet off -timeout $(TIMEOUT) ./... && $(GO) mod tidy -diff
 
 web-check: ## check the module of the dashboard's browser tests, and run them if there is a browser
 	@files=$$(gofmt -l web/browsertest); if [ -n "$$files" ]; then echo "not formatted by gofmt:"; echo "$$files"; exit 1; fi

@@ -17,7 +17,7 @@ trap 'rm -rf "$out" "$bin"' EXIT
 code=0
 GOBIN=$bin $GO install "$LICENSES" || exit 1
 for system in linux darwin windows; do
-	for module in . otel bench web/browsertest; do
+	for module in . otel bench web/browsertest webhook/conformance; do
 		echo "licenses: module $module for $system"
 		if ! (cd "$module" && GOOS=$system CGO_ENABLED=0 "$bin/go-licenses" check --include_tests --ignore github.com/runnel-go --allowed_licenses=$ALLOWED ./...) >"$out" 2>&1; then
 			grep -v -e '^W' -e '\.s$' "$out" # assembly cannot be looked into
@@ -26,7 +26,7 @@ for system in linux darwin windows; do
 	done
 done
 
-for module in . otel bench web/browsertest; do
+for module in . otel bench web/browsertest webhook/conformance; do
 	echo "vulnerabilities: module $module"
 	(cd "$module" && $GO run "$GOVULNCHECK" ./...) >"$out" 2>&1
 	found=$?

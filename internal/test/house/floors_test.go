@@ -34,7 +34,7 @@ var floors = [][]string{
 	{"python"},
 	{"internal/records"},
 	{"internal/schedulers", "internal/sets"},
-	{"schedule", "stage"},
+	{"schedule", "stage", "webhook"},
 	{"middleware", "runneltest", "internal/families", "internal/test/notes"},
 	{"metrics"},
 	{"admin"},

@@ -1,0 +1,258 @@
+package webhook
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"crypto/subtle"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"mime"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/runnel-go/runnel/internal/verdict"
+)
+
+// An Event says what happened to a resource. The same type is published and received.
+type Event struct {
+	Topic string
+	Type  string // create, update, delete or noop
+	URL   string // of the resource
+	// T is when it happened, in milliseconds: of a published event zero for the time at which Redis gets it.
+	T time.Time
+	// Data is what else there is to say, nil for nothing: of a published event what encoding/json can encode, of a
+	// received one a json.RawMessage, which Decode reads.
+	Data any
+	// ID makes a publication idempotent, as that of runnel.Outgoing. It is not delivered.
+	ID string
+}
+
+// Decode decodes the Data of a received event into v, as json.Unmarshal does. Without Data it leaves v alone.
+func (e Event) Decode(v any) error {
+	switch data := e.Data.(type) {
+	case nil:
+		return nil
+	case json.RawMessage:
+		return json.Unmarshal(data, v)
+	}
+	return fmt.Errorf("decode an event's data: a %T was not received", e.Data)
+}
+
+// A Batch is what one request has delivered.
+type Batch struct {
+	// ID is the same whenever the same batch comes again, and then its events are the same.
+	ID string
+	// Attempt counts the requests with this batch from 1, and Epoch rises with each owner of the subscription: a batch
+	// of a smaller epoch than one that came before is a late one. Neither is signed. They are 0 if the sender is not Runnel.
+	Attempt int
+	Epoch   int64
+	Events  []Event // in order, at least one
+}
+
+// ReceiveOptions say which requests Receive accepts. The zero value accepts those of anybody.
+type ReceiveOptions struct {
+	// Secrets are what requests may be signed with, each "whsec_" and 24 to 64 bytes in base64. None: signatures are not looked at.
+	Secrets []string
+	// UUID is what requests must have as their user in HTTP Basic, with the password x. "": any or none.
+	UUID string
+	// MaxBody is how large a request's body may be, in bytes. 0: 4 MiB.
+	MaxBody int64
+	// Seen reports whether the batch of an ID has been handled, so that it is answered without another call of the function.
+	// It only asks. The function marks the ID, best in the transaction of its own effects: then nothing is lost if the
+	// process dies, and nothing done twice. Two requests with one batch may come at once and both be told that it is new,
+	// so the mark must be unique. nil: a batch that comes again is handled again.
+	Seen func(ctx context.Context, id string) (bool, error)
+}
+
+const defaultMaxBody = 4 << 20
+
+// Receive returns a handler that checks deliveries and calls fn with each batch, concurrently if they come at once. The
+// context ends when the sender has gone.
+//
+// It answers 204 once fn has returned nil, and 500 with the text of its error, which the sender keeps in part: let it show
+// no secret. After runnel.RetryAfter it answers 503 and when to come again. Either way the same batch comes again.
+// What is refused does not reach fn: 401 has not the UUID, 403 is not signed, 400 is no batch, 405, 413, 415.
+//
+// It panics if fn is nil or an option is wrong.
+func Receive(opts ReceiveOptions, fn func(ctx context.Context, b *Batch) error) http.Handler {
+	rc := &receiver{maxBody: opts.MaxBody, seen: opts.Seen, fn: fn, now: time.Now}
+	for i, text := range opts.Secrets {
+		key, err := parseSecret(text)
+		if err != nil {
+			panic(fmt.Sprintf("webhook: Receive: Secrets[%d]: %v", i, err))
+		}
+		rc.keys = append(rc.keys, key)
+	}
+	switch {
+	case fn == nil:
+		panic("webhook: Receive: there is no function")
+	case opts.MaxBody < 0:
+		panic(fmt.Sprintf("webhook: Receive: MaxBody is %d", opts.MaxBody))
+	case strings.Contains(opts.UUID, ":"):
+		panic("webhook: Receive: UUID has a colon")
+	case opts.MaxBody == 0:
+		rc.maxBody = defaultMaxBody
+	}
+	if opts.UUID != "" {
+		sum := sha256.Sum256([]byte(opts.UUID + ":" + basicPassword))
+		rc.credentials = &sum
+	}
+	return rc
+}
+
+// basicPassword is what Routemaster sends as the password, too: the secret is the user.
+const basicPassword = "x"
+
+type receiver struct {
+	keys        [][]byte
+	credentials *[sha256.Size]byte // of user and password
+	maxBody     int64
+	seen        func(ctx context.Context, id string) (bool, error)
+	fn          func(ctx context.Context, b *Batch) error
+	now         func() time.Time
+}
+
+func (rc *receiver) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if status, err := rc.admit(r); err != nil {
+		switch status {
+		case http.StatusMethodNotAllowed:
+			w.Header().Set("Allow", http.MethodPost)
+		case http.StatusUnauthorized:
+			w.Header().Set("WWW-Authenticate", `Basic realm="webhook"`)
+		}
+		http.Error(w, err.Error(), status)
+		return
+	}
+	b, status, err := rc.read(w, r)
+	if err != nil {
+		http.Error(w, err.Error(), status)
+		return
+	}
+	if err := rc.handle(r.Context(), b); err != nil {
+		refuse(w, err)
+		return
+	}
+	w.WriteHeader(http.StatusNoContent)
+}
+
+// admit judges what is known before the body is read.
+func (rc *receiver) admit(r *http.Request) (status int, err error) {
+	if r.Method != http.MethodPost {
+		return http.StatusMethodNotAllowed, errors.New("batches are posted")
+	}
+	if rc.credentials != nil {
+		user, password, _ := r.BasicAuth()
+		sum := sha256.Sum256([]byte(user + ":" + password))
+		if subtle.ConstantTimeCompare(sum[:], rc.credentials[:]) != 1 {
+			return http.StatusUnauthorized, errors.New("user or password is wrong")
+		}
+	}
+	if kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err != nil || kind != "application/json" {
+		return http.StatusUnsupportedMediaType, errors.New("the content type is not application/json")
+	}
+	return 0, nil
+}
+
+// read returns the batch in a request, if the sender has signed it.
+func (rc *receiver) read(w http.ResponseWriter, r *http.Request) (b *Batch, status int, err error) {
+	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, rc.maxBody))
+	if large := (*http.MaxBytesError)(nil); errors.As(err, &large) {
+		return nil, http.StatusRequestEntityTooLarge, fmt.Errorf("the body has more than %d bytes", rc.maxBody)
+	}
+	if err != nil {
+		return nil, http.StatusBadRequest, errors.New("the body is incomplete")
+	}
+	b = &Batch{ID: r.Header.Get(headerBatch)}
+	if len(rc.keys) > 0 {
+		if err := verify(rc.keys, r.Header, body, rc.now()); err != nil {
+			return nil, http.StatusForbidden, err
+		}
+		b.ID = r.Header.Get(headerID) // the one that is signed
+	}
+	if b.Events, err = decodeEvents(body); err != nil {
+		return nil, http.StatusBadRequest, err
+	}
+	b.Attempt, _ = strconv.Atoi(r.Header.Get(headerAttempt))
+	b.Epoch, _ = strconv.ParseInt(r.Header.Get(headerEpoch), 10, 64)
+	return b, 0, nil
+}
+
+func (rc *receiver) handle(ctx context.Context, b *Batch) error {
+	if rc.seen != nil && b.ID != "" {
+		if seen, err := rc.seen(ctx, b.ID); seen || err != nil {
+			return err
+		}
+	}
+	return rc.fn(ctx, b)
+}
+
+// refuse answers that the batch was not handled.
+func refuse(w http.ResponseWriter, err error) {
+	status := http.StatusInternalServerError
+	if said := verdict.Of(err); said.Kind == verdict.Retry {
+		status = http.StatusServiceUnavailable
+		w.Header().Set("Retry-After", strconv.FormatFloat(math.Ceil(said.After.Seconds()), 'f', 0, 64))
+	}
+	http.Error(w, err.Error(), status)
+}
+
+var errNoBatch = errors.New("the body is no batch of events")
+
+// wireEvent is an event as a delivery has it. Fields that a later release adds are ignored.
+type wireEvent struct {
+	Topic     string          `json:"topic"`
+	Type      string          `json:"type"`
+	URL       string          `json:"url"`
+	T         *int64          `json:"t"`         // milliseconds
+	Timestamp time.Time       `json:"timestamp"` // as Standard Webhooks has it
+	Data      json.RawMessage `json:"data"`
+}
+
+// receivedMost is how many events a batch has at most, as in subscriptions. A body of tiny ones would take
+// forty times its size in memory.
+const receivedMost = 10_000
+
+// decodeEvents reads an array of events, or a single one.
+func decodeEvents(body []byte) ([]Event, error) {
+	d := json.NewDecoder(bytes.NewReader(body))
+	array := bytes.HasPrefix(bytes.TrimLeft(body, " \t\r\n"), []byte("["))
+	if array {
+		if _, err := d.Token(); err != nil {
+			return nil, errNoBatch
+		}
+	}
+	var events []Event
+	for d.More() && (array || len(events) == 0) {
+		var from wireEvent
+		if d.Decode(&from) != nil || from.Type == "" || len(events) == receivedMost {
+			return nil, errNoBatch
+		}
+		events = append(events, from.event())
+	}
+	if array {
+		if _, err := d.Token(); err != nil {
+			return nil, errNoBatch
+		}
+	}
+	if _, err := d.Token(); !errors.Is(err, io.EOF) || len(events) == 0 {
+		return nil, errNoBatch
+	}
+	return events, nil
+}
+
+func (from *wireEvent) event() Event {
+	e := Event{Topic: from.Topic, Type: from.Type, URL: from.URL, T: from.Timestamp.UTC()}
+	if from.T != nil {
+		e.T = time.UnixMilli(*from.T).UTC()
+	}
+	if len(from.Data) > 0 && string(from.Data) != "null" {
+		e.Data = from.Data
+	}
+	return e
+}

@@ -1,0 +1,115 @@
+package webhook
+
+import (
+	"bytes"
+	"encoding/base64"
+	"strings"
+	"testing"
+)
+
+var place = sealPlace{"shop", "bus", "mail", "uuid"}
+
+func sealerOf(t *testing.T, keys ...byte) *sealer {
+	t.Helper()
+	var all [][]byte
+	for _, k := range keys {
+		all = append(all, bytes.Repeat([]byte{k}, 32))
+	}
+	s, err := newSealer(all)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+func TestSealedTextsOpen(t *testing.T) {
+	const plain = "whsec_U2VjcmV0U2VjcmV0U2VjcmV0U2VjcmV0"
+	old := sealerOf(t, 1).seal(plain, place)
+	if !strings.HasPrefix(old, "s1:") || strings.Contains(old, plain) {
+		t.Errorf("sealed as %s", old)
+	}
+	if again := sealerOf(t, 1).seal(plain, place); again == old {
+		t.Error("sealed twice alike")
+	}
+	rotated := sealerOf(t, 2, 1)
+	if got, err := rotated.open(old, place); err != nil || got != plain {
+		t.Errorf("the former key: %q, %v", got, err)
+	}
+	if got, err := sealerOf(t, 2).open(rotated.seal(plain, place), place); err != nil || got != plain {
+		t.Errorf("the first key does not seal: %q, %v", got, err)
+	}
+	for name, s := range map[string]*sealer{"no keys": sealerOf(t), "keys that came later": sealerOf(t, 1)} {
+		if got, err := s.open(sealerOf(t).seal(plain, place), place); err != nil || got != plain {
+			t.Errorf("%s: %q, %v", name, got, err)
+		}
+	}
+	if got, err := rotated.open(rotated.seal("", place), place); err != nil || got != "" {
+		t.Errorf("nothing: %q, %v", got, err)
+	}
+}
+
+func TestOpenRefuses(t *testing.T) {
+	const plain = "geheim-7f3a"
+	s := sealerOf(t, 1)
+	sealed := s.seal(plain, place)
+	raw, err := base64.StdEncoding.DecodeString(sealed[3:])
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range raw {
+		changed := bytes.Clone(raw)
+		changed[i] ^= 1
+		if got, err := s.open("s1:"+base64.StdEncoding.EncodeToString(changed), place); err == nil {
+			t.Errorf("byte %d changed: %q", i, got)
+		}
+	}
+	for _, tt := range []struct {
+		name, stored string
+		s            *sealer
+		at           sealPlace
+		want         string
+	}{
+		{"another key", sealed, sealerOf(t, 2, 3), place, "no seal key opens it"},
+		{"no keys", sealed, sealerOf(t), place, "there are no seal keys"},
+		{"another app", sealed, s, sealPlace{"shop2", "bus", "mail", "uuid"}, "no seal key"},
+		{"another subscriber", sealed, s, sealPlace{"shop", "bus", "mai", "uuid"}, "no seal key"},
+		{"another field", sealed, s, sealPlace{"shop", "bus", "mail", "secret"}, "no seal key"},
+		{"parts cut differently", sealed, s, sealPlace{"sho", "pbus", "mail", "uuid"}, "no seal key"},
+		{"swapped", sealed, s, sealPlace{"bus", "shop", "mail", "uuid"}, "no seal key"},
+		{"cut off", "s1:" + base64.StdEncoding.EncodeToString(raw[:11]), s, place, "no seal key"},
+		{"no base64", "s1:" + plain, s, place, "not what a bus has stored"},
+		{"no prefix", plain, s, place, "not what a bus has stored"},
+		{"nothing", "", s, place, "not what a bus has stored"},
+		{"of a later release", "s2:" + sealed[3:], s, place, "not what a bus has stored"},
+	} {
+		got, err := tt.s.open(tt.stored, tt.at)
+		if err == nil || got != "" || !strings.Contains(err.Error(), tt.want) || !strings.Contains(err.Error(), tt.at.subscriber) {
+			t.Errorf("%s: got %q, %v", tt.name, got, err)
+			continue
+		}
+		if strings.Contains(err.Error(), plain) || len(tt.stored) > 3 && strings.Contains(err.Error(), tt.stored[3:]) {
+			t.Errorf("%s: the error shows it: %v", tt.name, err)
+		}
+	}
+}
+
+func TestParseSealKeys(t *testing.T) {
+	key := func(k byte, n int) string { return base64.StdEncoding.EncodeToString(bytes.Repeat([]byte{k}, n)) }
+	keys, err := parseSealKeys(" " + key(1, 32) + ", " + key(2, 32) + "\n")
+	if err != nil || len(keys) != 2 || keys[0][0] != 1 || keys[1][0] != 2 {
+		t.Errorf("got %v, %v", keys, err)
+	}
+	if keys, err := parseSealKeys(" "); err != nil || keys != nil {
+		t.Errorf("of nothing got %v, %v", keys, err)
+	}
+	for bad, want := range map[string]string{
+		key(1, 31): "seal key 1 has 31 bytes instead of 32", key(1, 32) + ",": "seal key 2 has 0 bytes", key(1, 32) + ",QUJDQUJD!": "seal key 2 is not base64",
+	} {
+		if _, err := parseSealKeys(bad); err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "QUJD") {
+			t.Errorf("%s: got %v, want %s", bad, err, want)
+		}
+	}
+	if _, err := newSealer([][]byte{make([]byte, 16)}); err == nil {
+		t.Error("a key of 16 bytes is accepted")
+	}
+}
