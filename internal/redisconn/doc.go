@@ -9,7 +9,8 @@
 //     repeated XADD appends twice and a repeated XACK answers 0. What comes at the same
 //     time shares a round trip (Batched, PerNode);
 //   - XREADGROUP runs on a Reader, one connection of its own, whose ID is known,
-//     so that a read whose reply was lost can be ended for certain.
+//     so that a read whose reply was lost can be ended for certain;
+//   - XREAD runs on a Tail, which follows many logs and may be repeated after any error.
 //
 // A RESP error means that nothing was executed. Any other error after the request was
 // sent is an unknown outcome: the request may have been executed, or may still be.

@@ -19,18 +19,20 @@ type readConn struct {
 	c       *Conn
 	rdb     *redis.Client
 	control *redis.Client // of the same server, to end what the connection does
+	tail    bool          // commands have no effect, and end with their contexts
 
 	mu       sync.Mutex
 	cur      *trackedConn // the connection last written to
 	reading  bool
 	consumes bool     // that read takes entries from a group
+	ended    bool     // the context of the command has ended: it sends no more
 	lost     []connID // connections that may still execute a read
 	nameless bool     // one of them has no ID
 }
 
 // newReadConn returns a connection to one server, without any I/O.
-func newReadConn(c *Conn, addr string, control *redis.Client) *readConn {
-	l := &readConn{c: c, control: control}
+func newReadConn(c *Conn, addr string, control *redis.Client, tail bool) *readConn {
+	l := &readConn{c: c, control: control, tail: tail}
 	o := c.options(-1)
 	o.Addr = addr
 	o.PoolSize = 1
@@ -51,13 +53,14 @@ func newReadConn(c *Conn, addr string, control *redis.Client) *readConn {
 }
 
 // run runs one command under a timeout of its own and classifies its error. If the outcome of a command
-// that consumes is unknown, run keeps the connection's ID for kill.
+// that consumes is unknown, run keeps the connection's ID for kill. The end of ctx ends a tail's command only.
 func (l *readConn) run(ctx context.Context, block time.Duration, consumes bool, command func(context.Context) error) error {
+	if !l.tail {
+		ctx = context.WithoutCancel(ctx)
+	}
 	for try := 1; ; try++ {
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), block+readMargin)
 		l.begin(consumes)
-		err := command(ctx)
-		cancel()
+		err := l.within(ctx, block+readMargin, command)
 		sent, cut := l.end(err, consumes)
 		switch {
 		case err == nil || errors.Is(err, redis.Nil):
@@ -68,12 +71,51 @@ func (l *readConn) run(ctx context.Context, block time.Duration, consumes bool, 
 			return err
 		case sent:
 			return WithSentinel(ErrUnknownOutcome, err)
-		case cut && try == 1:
-			continue // an interruption hit the connection between two reads
+		case cut && try == 1 && ctx.Err() == nil:
+			continue // an interruption hit the connection between two reads, or at the end of the last one
 		}
 		return err
 	}
 }
+
+// within runs a command until it ends, the time is over or ctx ends.
+func (l *readConn) within(ctx context.Context, most time.Duration, command func(context.Context) error) error {
+	// The connection gets no deadline from ctx: it would pass before the end of ctx is seen.
+	limited, cancel := context.WithTimeout(context.WithoutCancel(ctx), most)
+	defer cancel()
+	over := make(chan struct{})
+	stop := context.AfterFunc(ctx, func() {
+		defer close(over)
+		cancel()
+		l.cutOff(errors.Is(context.Cause(ctx), errWoken))
+	})
+	err := command(limited)
+	if !stop() {
+		<-over // it would hit the next command
+	}
+	return err
+}
+
+// cutOff ends a tail's command: nothing more is sent for it, and the connection on which it waits is closed. If it
+// was only woken, a reply that has begun is received to its end.
+//
+//  1. A connection that is dialed, or in its handshake, has not sent the command: ended keeps it from that.
+//  2. On a connection that has sent it, cur finds it.
+func (l *readConn) cutOff(woken bool) {
+	l.mu.Lock()
+	l.ended = true
+	cur := l.cur
+	if cur != nil && woken && cur.answered {
+		cur = nil
+	}
+	l.mu.Unlock()
+	if cur != nil {
+		cur.closeNow()
+	}
+}
+
+// errEnded is the error of a command that was not sent, as its context ended before.
+var errEnded = &dialError{errors.New("the read is over")}
 
 // interrupt is Reader.Interrupt for this connection.
 func (l *readConn) interrupt(ctx context.Context) error {
@@ -156,20 +198,25 @@ type trackedConn struct {
 	l *readConn
 
 	// Guarded by l.mu.
-	id     connID
-	ready  bool // the handshake is over
-	sent   bool // the current command went out, or a part of it
-	closed bool // by Interrupt
+	id       connID
+	ready    bool // the handshake is over
+	sent     bool // the current command went out, or a part of it
+	answered bool // a part of a reply came since something was sent
+	closed   bool // by Interrupt, or with the end of a tail's context
 }
 
 func (c *trackedConn) Write(b []byte) (int, error) {
 	c.l.mu.Lock()
-	c.l.cur = c
+	if c.l.ended {
+		c.l.mu.Unlock()
+		return 0, errEnded
+	}
+	c.l.cur, c.answered = c, false
 	c.l.mu.Unlock()
 	n, err := c.Conn.Write(b)
 	if n > 0 {
 		c.l.mu.Lock()
-		c.sent = c.ready
+		c.sent = c.ready || c.l.tail
 		c.l.mu.Unlock()
 	}
 	return n, err
@@ -178,6 +225,9 @@ func (c *trackedConn) Write(b []byte) (int, error) {
 func (c *trackedConn) Read(b []byte) (int, error) {
 	n, err := c.Conn.Read(b)
 	if n > 0 {
+		c.l.mu.Lock()
+		c.answered = true
+		c.l.mu.Unlock()
 		c.Conn.SetReadDeadline(time.Now().Add(readMargin))
 	}
 	return n, err
@@ -193,6 +243,9 @@ func (c *trackedConn) closeNow() {
 
 // handshake is the last step of a handshake.
 func (l *readConn) handshake(ctx context.Context, cn *redis.Conn) error {
+	if l.tail {
+		return nil // nobody has to end its reads on the server
+	}
 	id, err := identityOf(ctx, cn)
 	if err != nil && !IsReply(err) {
 		return err
@@ -241,23 +294,27 @@ func (id connID) kill() []string {
 func (l *readConn) begin(consumes bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.reading, l.consumes = true, consumes
+	l.reading, l.consumes, l.ended = true, consumes, false
 	if l.cur != nil {
 		l.cur.sent = false
 	}
 }
 
 // end marks the end of the command, and drops the connection if there was no reply. It
-// reports whether the command was sent, and whether Interrupt closed its connection.
+// reports whether the command was sent, and whether its connection was closed on purpose.
 func (l *readConn) end(err error, consumes bool) (sent, cut bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.reading = false
+	l.reading, l.ended = false, false
 	if err == nil || IsReply(err) || l.cur == nil {
 		return false, false
 	}
 	cur := l.cur
+	cut = cur.closed
 	l.cur = nil
+	if l.tail { // go-redis may keep the connection, if it has seen the end of the context only
+		cur.closed, l.cur = true, cur
+	}
 	cur.Conn.Close()
 	if cur.sent && consumes {
 		if cur.id.number == 0 {
@@ -266,5 +323,5 @@ func (l *readConn) end(err error, consumes bool) (sent, cut bool) {
 			l.lost = append(l.lost, cur.id)
 		}
 	}
-	return cur.sent, cur.closed
+	return cur.sent, cut
 }

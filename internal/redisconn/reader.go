@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
@@ -36,6 +35,7 @@ type Chunk struct {
 // others meanwhile.
 type Reader struct {
 	c     *Conn
+	tail  bool          // its reads have no effect, and end with their contexts
 	pause time.Duration // the last one between sweeps, 0 after one that found something; only the reading goroutine uses it
 
 	mu    sync.Mutex
@@ -55,9 +55,9 @@ func (r *Reader) line(n *node) *readConn {
 	l := r.lines[n]
 	if l == nil {
 		if n == nil {
-			l = newReadConn(r.c, r.c.base.Addr, r.c.Retrying)
+			l = newReadConn(r.c, r.c.base.Addr, r.c.Retrying, r.tail)
 		} else {
-			l = newReadConn(r.c, n.addr, n.rdb)
+			l = newReadConn(r.c, n.addr, n.rdb, r.tail)
 		}
 		r.lines[n] = l
 	}
@@ -156,17 +156,6 @@ func complete(entries []Entry, pending []redis.XPendingExt, after string, count 
 		}
 	}
 	return entries[:min(len(entries), count)]
-}
-
-// ReadControl reads control streams behind the IDs after, one for each key, and
-// waits at most block for the first message. It consumes nothing and may be
-// repeated after any error.
-func (r *Reader) ReadControl(ctx context.Context, keys, after []string, block time.Duration) ([]Chunk, error) {
-	out, err := r.Follow(ctx, keys, after, 128, block)
-	if err != nil {
-		return nil, fmt.Errorf("read control streams %s: %w", strings.Join(keys, ", "), err)
-	}
-	return out, nil
 }
 
 // Follow reads Redis streams behind the IDs after, one for each key, at most count

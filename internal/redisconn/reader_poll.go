@@ -44,6 +44,10 @@ func (r *Reader) read(ctx context.Context, q readRequest) ([]Chunk, error) {
 	case <-r.woken: // meant for a read before
 	default:
 	}
+	var ended <-chan struct{}
+	if r.tail {
+		ended = ctx.Done()
+	}
 	end := time.Now().Add(q.block)
 	longest := max(lastSweepPause, time.Duration(len(parts))*time.Second/sweepsPerSecond)
 	for {
@@ -60,6 +64,9 @@ func (r *Reader) read(ctx context.Context, q readRequest) ([]Chunk, error) {
 		timer := time.NewTimer(min(r.pause, left))
 		select {
 		case <-r.woken:
+			timer.Stop()
+			return nil, nil
+		case <-ended:
 			timer.Stop()
 			return nil, nil
 		case <-timer.C:
@@ -91,7 +98,7 @@ func (r *Reader) at(ctx context.Context, key string, block time.Duration, consum
 		})
 		slot, addr, ask := redirection(err)
 		if addr == "" || try == redirections {
-			if err != nil && (!IsReply(err) || ReplyHas(err, "CLUSTERDOWN")) {
+			if err != nil && (!IsReply(err) || ReplyHas(err, "CLUSTERDOWN")) && !errors.Is(context.Cause(ctx), errWoken) {
 				k.lookSoon()
 			}
 			return err

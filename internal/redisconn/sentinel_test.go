@@ -180,15 +180,15 @@ func closesConnections(t *testing.T, c *Conn) {
 	if err := c.sendOne(t.Context(), "log"); err != nil {
 		t.Fatal(err)
 	}
-	r := c.NewReader()
+	r := c.NewTail(TailOptions{})
 	defer r.Close()
 	blocked := make(chan error, 1)
 	go func() {
-		_, err := r.Follow(t.Context(), []string{"log"}, []string{"$"}, 1, time30s)
+		_, err := r.Read(t.Context(), []string{"log"}, []string{"9999999999999-0"}, time30s)
 		blocked <- err
 	}()
 	redistest.Eventually(t, "the read blocks", func() bool {
-		return strings.Contains(c.Redis().ClientList(t.Context()).Val(), "cmd=xread ")
+		return strings.Contains(c.Redis().ClientList(t.Context()).Val(), " flags=b ")
 	})
 	c.tracker.moved("127.0.0.1:1")
 	if err := <-blocked; !errors.Is(err, ErrUnknownOutcome) {

@@ -67,7 +67,7 @@ func ControlKind(e redisconn.Entry) string {
 	return textOf(e.Values, "kind")
 }
 
-// ControlTail returns where ReadControl begins: the last ID of each control stream, "0-0" if empty.
+// ControlTail returns behind which control streams are read: the last ID of each, "0-0" if empty.
 func (c Control) ControlTail(ctx context.Context, keys []string) ([]string, error) {
 	calls := make([]*redisconn.Call, len(keys))
 	for i, key := range keys {

@@ -124,15 +124,15 @@ func TestControl(t *testing.T) {
 		tail := try(e.ControlTail(e.ctx(), names)).must(t)
 		equal(t, "tail of none", tail[1], "0-0")
 
-		r := e.NewReader()
+		r := e.NewTail(redisconn.TailOptions{})
 		defer r.Close()
-		got, err := r.ReadControl(e.ctx(), names, tail, 10*time.Millisecond)
+		got, err := r.Read(e.ctx(), names, tail, 10*time.Millisecond)
 		if got != nil || err != nil {
 			t.Errorf("nothing new: %v, %v", got, err)
 		}
 		e.must(s.Announce(e.ctx(), sent))
 		e.must(other.Announce(e.ctx(), rebalance.Message{Kind: rebalance.Left, Executor: carol}))
-		got, err = r.ReadControl(e.ctx(), names, tail, time30s)
+		got, err = r.Read(e.ctx(), names, tail, time30s)
 		if err != nil || len(got) != 2 {
 			t.Fatalf("got %v, %v", got, err)
 		}

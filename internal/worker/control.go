@@ -2,7 +2,6 @@ package worker
 
 import (
 	"context"
-	"sync"
 
 	"github.com/runnel-go/runnel/internal/outage"
 	"github.com/runnel-go/runnel/internal/redisconn"
@@ -25,13 +24,8 @@ func (w *Worker) control(ctx context.Context) {
 	app := len(w.executors)
 	keys[app] = w.client.Keys().AppControl()
 	at[keys[app]] = app
-	r := w.client.NewReader()
+	r := w.client.NewTail(redisconn.TailOptions{})
 	defer r.Close()
-	var wg sync.WaitGroup
-	defer wg.Wait()
-	ended := make(chan struct{})
-	defer close(ended)
-	wg.Go(func() { interruptAtEnd(ctx, r, ended) })
 
 	retry := outage.New(w.log, "control stream", &w.count.Errors)
 	known := false
@@ -47,7 +41,7 @@ func (w *Worker) control(ctx context.Context) {
 			}
 		}
 		if err == nil {
-			chunks, err = r.ReadControl(ctx, keys, after, block)
+			chunks, err = r.Read(ctx, keys, after, block)
 		}
 		if err != nil {
 			known = false
@@ -74,16 +68,6 @@ func (w *Worker) notify(entries []redisconn.Entry) {
 			w.rules.look()
 		}
 	}
-}
-
-func interruptAtEnd(ctx context.Context, r *redisconn.Reader, over <-chan struct{}) {
-	select {
-	case <-over:
-		return
-	case <-ctx.Done():
-	}
-	ctx = context.WithoutCancel(ctx)
-	interruptUntil(over, func() bool { _ = r.Interrupt(ctx); return true })
 }
 
 // notify passes control messages to the member.
