@@ -23,17 +23,17 @@ const module = "github.com/runnel-go/runnel"
 // only packages of lower floors. A new package fails the test until it is placed here.
 var floors = [][]string{
 	{"internal/help", "internal/verdict", "internal/cron"},
-	{"rebalance", "codec", "internal/entryid", "internal/words", "internal/groupcommit", "internal/keys", "internal/monotime", "internal/coro", "internal/embedded", "internal/rules", "internal/delayqueue", "internal/logqueue", "internal/jobs"},
+	{"rebalance", "codec", "internal/entryid", "internal/words", "internal/groupcommit", "internal/keys", "internal/monotime", "internal/coro", "internal/embedded", "internal/rules", "internal/delayqueue", "internal/logqueue", "internal/jobs", "internal/delivery"},
 	{"internal/redisconn", "internal/outage"},
 	{"internal/store", "internal/test/model"},
-	{"internal/leader", "internal/inspect", "internal/keymigrate", "internal/prefetch", "internal/retryqueue", "internal/schedule", "internal/stage"},
+	{"internal/leader", "internal/inspect", "internal/keymigrate", "internal/prefetch", "internal/retryqueue", "internal/schedule", "internal/stage", "internal/webhook"},
 	{"internal/worker"},
 	{"internal/appview"},
 	{"internal/extension"},
 	{""},
 	{"python"},
 	{"internal/records"},
-	{"internal/schedulers", "internal/sets"},
+	{"internal/buses", "internal/schedulers", "internal/sets"},
 	{"schedule", "stage", "webhook"},
 	{"middleware", "runneltest", "internal/families", "internal/test/notes"},
 	{"metrics"},
@@ -57,7 +57,7 @@ var testsOnly = []string{"internal/test/binary", "internal/test/chaos", "interna
 // import all.
 var dependencies = map[string][]string{
 	"github.com/redis/go-redis/v9": {
-		"internal/delayqueue", "internal/redisconn", "internal/store", "internal/leader", "internal/inspect", "internal/keymigrate", "internal/schedule", "internal/stage", "internal/worker", "options.go",
+		"internal/delayqueue", "internal/redisconn", "internal/store", "internal/leader", "internal/inspect", "internal/keymigrate", "internal/schedule", "internal/stage", "internal/webhook", "internal/worker", "options.go",
 		"runneltest", "examples/ownmain", "examples/telemetry", "internal/test/redistest", "internal/test/servers", "internal/test/faultproxy",
 	},
 	"github.com/bsm/redislock":            {"internal/store", "internal/leader"},

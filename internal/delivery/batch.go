@@ -1,0 +1,98 @@
+package delivery
+
+import (
+	"cmp"
+	"crypto/sha256"
+	"encoding/base32"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// An Event is an entry of a log. Its payload is a JSON object.
+type Event struct {
+	Log     string
+	ID      ID
+	Payload string
+}
+
+// compareEvents orders events by arrival, those of one log by number.
+func compareEvents(a, b Event) int {
+	return cmp.Or(cmp.Compare(a.ID.MS, b.ID.MS), strings.Compare(a.Log, b.Log), cmp.Compare(a.ID.N, b.ID.N))
+}
+
+// Open is what is stored of a batch that has begun and is not settled.
+type Open struct {
+	No      int64           `json:"n"`
+	Attempt int             `json:"a"`           // attempts begun
+	Until   int64           `json:"u,omitempty"` // no other attempt before, ms since 1970
+	Members map[string]Runs `json:"m"`           // by log
+}
+
+// A Batch is an open batch with its events, which nobody changes. It belongs to whoever has it from Next until Done, Fail,
+// Halve or Undo.
+type Batch struct {
+	*Open
+	Events []Event // by arrival
+}
+
+func newBatch(no int64, events []Event) *Batch {
+	members := map[string]Runs{}
+	for _, e := range events {
+		members[e.Log] = members[e.Log].add(e.ID.N)
+	}
+	return &Batch{&Open{No: no, Members: members}, events}
+}
+
+// complete reports whether all members are loaded.
+func (b *Batch) complete() bool {
+	n := int64(len(b.Events))
+	for _, members := range b.Members {
+		n -= members.count(0, members.last())
+	}
+	return n == 0
+}
+
+// Body returns the payloads as a JSON array.
+func (b *Batch) Body() []byte {
+	size := 1 + len(b.Events)
+	for _, e := range b.Events {
+		size += len(e.Payload)
+	}
+	body := append(make([]byte, 0, size), '[')
+	for i, e := range b.Events {
+		if i > 0 {
+			body = append(body, ',')
+		}
+		body = append(body, e.Payload...)
+	}
+	return append(body, ']')
+}
+
+// Key returns "msg_" and 26 characters that stand for the seeds and the content. All attempts have the same key, whoever
+// makes them. Equal keys of equal seeds mean equal content, also after a failover that made the server forget a batch:
+// what is appended later under the same numbers has later times.
+func (b *Batch) Key(seeds ...string) string {
+	first, last := map[string]ID{}, map[string]ID{}
+	for _, e := range b.Events {
+		if _, ok := first[e.Log]; !ok {
+			first[e.Log] = e.ID
+		}
+		last[e.Log] = e.ID
+	}
+	var text []byte
+	add := func(words ...string) {
+		for _, word := range words {
+			text = append(strconv.AppendInt(text, int64(len(word)), 10), ':')
+			text = append(text, word...)
+		}
+	}
+	add(strconv.Itoa(len(seeds)))
+	add(seeds...)
+	for _, log := range slices.Sorted(maps.Keys(b.Members)) {
+		add(log, string(b.Members[log].append(nil)), first[log].String(), last[log].String())
+	}
+	sum := sha256.Sum256(text)
+	return "msg_" + base32.StdEncoding.WithPadding(base32.NoPadding).EncodeToString(sum[:])[:26]
+}

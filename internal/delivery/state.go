@@ -1,0 +1,118 @@
+package delivery
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+)
+
+// A State is what is stored of a subscriber, always as a whole. Times are in ms since 1970, 0 for never.
+type State struct {
+	Batches int64            `json:"b"`               // number of the last batch
+	Settled map[string]ID    `json:"c,omitempty"`     // log → position: up to here everything is settled
+	Ended   map[string]int64 `json:"e,omitempty"`     // log → last number of a span that has been delivered to its end
+	Open    []*Open          `json:"k,omitempty"`     // at most one so far
+	Alone   map[string]int64 `json:"alone,omitempty"` // log → up to here each event is sent by itself, and once
+	Sent    int64            `json:"sent"`
+	Dropped int64            `json:"dropped"`
+	Dead    int64            `json:"dead"`
+	Failed  int64            `json:"failed"` // attempts
+	OK      int64            `json:"ok"`     // last success
+	Since   int64            `json:"since"`  // first failure in a row
+	Last    Answer           `json:"last,omitzero"`
+	Resumed int64            `json:"resumed,omitempty"` // as in the settings that were applied
+	Off     string           `json:"off,omitempty"`     // why nothing more is begun; "": it is
+}
+
+// An Answer is what became of an attempt.
+type Answer struct {
+	Status int    `json:"status,omitempty"` // 0: there was no response
+	Error  string `json:"error,omitempty"`
+	At     int64  `json:"at"`   // ms since 1970; the window sets it
+	Took   int64  `json:"took"` // ms
+}
+
+// ParseState returns a stored state. What no Window stores is an error, fields that are not known are left out.
+func ParseState(data []byte) (State, error) {
+	var s State
+	err := json.Unmarshal(data, &s)
+	if err == nil {
+		err = s.check()
+	}
+	if err != nil {
+		return State{}, fmt.Errorf("state of a subscriber: %w", err)
+	}
+	return s, nil
+}
+
+func (s *State) check() error {
+	numbers := []int64{s.Batches, s.Sent, s.Dropped, s.Dead, s.Failed, s.OK, s.Since, s.Last.At, s.Last.Took, s.Resumed}
+	numbers = slices.AppendSeq(numbers, maps.Values(s.Ended))
+	numbers = slices.AppendSeq(numbers, maps.Values(s.Alone))
+	if len(s.Open) > 1 {
+		return fmt.Errorf("%d open batches, at most one is known", len(s.Open))
+	}
+	for _, o := range s.Open {
+		if o == nil || o.No < 1 || o.No > s.Batches || o.Attempt < 1 || len(o.Members) == 0 {
+			return fmt.Errorf("malformed open batch")
+		}
+		for log, members := range o.Members {
+			if len(members) == 0 { // null: UnmarshalText refuses ""
+				return fmt.Errorf("open batch %d: no members of %s", o.No, log)
+			}
+		}
+		numbers = append(numbers, o.Until)
+	}
+	for _, n := range numbers {
+		if n < 0 || n > mostNumber {
+			return fmt.Errorf("%d is out of range", n)
+		}
+	}
+	return nil
+}
+
+// members returns the numbers of a log in the open batch.
+func (s *State) members(log string) Runs {
+	if len(s.Open) == 0 {
+		return nil
+	}
+	return s.Open[0].Members[log]
+}
+
+// end returns the last number of a log that is delivered, if there is one: at least what has been passed or begun.
+func (s *State) end(log string, spans map[string]Span) (n int64, ends bool) {
+	span, named := spans[log]
+	return max(span.End, s.Settled[log].N, s.members(log).last()), span.End > 0 || !named
+}
+
+// begins returns behind which ID a log of the settings is delivered; false: its span has ended.
+func (s *State) begins(log string, span Span) (ID, bool) {
+	if at, ok := s.Settled[log]; ok {
+		return at, true
+	}
+	if end, ok := s.Ended[log]; ok && span.End > 0 && (span.End <= end || span.From.N < end) {
+		return ID{}, false
+	}
+	return span.From, true
+}
+
+// pass moves the position over some events, of which one sum counts. The numbers between were removed.
+func (s *State) pass(log string, to ID, events int64, sum *int64) {
+	s.Dropped += to.N - s.Settled[log].N - events
+	*sum += events
+	s.Settled[log] = to
+}
+
+// failed counts an attempt that has failed, and ends all of them after failures in a row for so long.
+func (s *State) failed(now time.Time, disableAfter time.Duration) {
+	s.Failed++
+	if s.Since == 0 {
+		s.Since = now.UnixMilli()
+	}
+	since := time.UnixMilli(s.Since)
+	if disableAfter > 0 && now.Sub(since) >= disableAfter {
+		s.Off = "failing since " + since.UTC().Format(time.RFC3339)
+	}
+}
