@@ -2,10 +2,22 @@
 //
 // By file:
 //
-//	receive.go  Receive, Batch, Event: the receiver's end
-//	sign.go     signatures after Standard Webhooks 1.0.0, and their secrets
-//	request.go  one exchange with a receiver, and what its answer means
-//	trouble.go  what went wrong in an exchange, in words that show no secret
-//	address.go  which callbacks and addresses are allowed
-//	seal.go     secrets as they are stored
+//	bus.go         Options, New
+//	publish.go     Publish
+//	topics.go      topics, who publishes to them; event.go: types of events
+//	subscribe.go   subscriptions, pauses, secrets
+//	deliver.go     the processor of a delivery partition
+//	owner.go       its owner: a loop over what other goroutines post to its mailbox.go, and timers.go
+//	subscriber.go  a subscriber as the owner knows it; send.go: its batches and their answers
+//	saver.go       states are stored: before a request begins, and behind its answer
+//	feed.go        what was published last, read once for all subscribers of a worker
+//	holds.go       what subscribers still need of the logs
+//	places.go      how many requests there are at once
+//	counts.go      metrics
+//	receive.go     Receive, Batch, Event: the receiver's end
+//	sign.go        signatures after Standard Webhooks 1.0.0, and their secrets
+//	request.go     one exchange with a receiver, and what its answer means
+//	trouble.go     what went wrong in an exchange, in words that show no secret
+//	address.go     which callbacks and addresses are allowed
+//	seal.go        secrets as they are stored
 package webhook

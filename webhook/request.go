@@ -16,9 +16,6 @@ import (
 )
 
 const (
-	defaultConnectTimeout = 2 * time.Second
-	defaultTimeout        = 20 * time.Second
-
 	idlePerHost = 32
 	idleAll     = 256
 	idleTimeout = 30 * time.Second
@@ -49,7 +46,7 @@ type sender struct {
 func newSender(o senderOptions) *sender {
 	s := &sender{
 		transport: o.transport, agent: "runnel-webhook/" + cmp.Or(o.version, "devel"),
-		connect: cmp.Or(o.connectTimeout, defaultConnectTimeout), timeout: cmp.Or(o.timeout, defaultTimeout),
+		connect: cmp.Or(o.connectTimeout, defaultConnect), timeout: cmp.Or(o.timeout, defaultTimeout),
 	}
 	if s.transport == nil {
 		s.transport = newTransport(o.tls, &net.Dialer{Timeout: s.connect, ControlContext: guardDial(o.allow)})
@@ -82,8 +79,8 @@ func (s *sender) closeIdle() {
 	}
 }
 
-// A delivery is one attempt to hand a batch to its receiver.
-type delivery struct {
+// An attempt is one try to hand a batch to its receiver.
+type attempt struct {
 	callback string // as checkCallback allows it
 	body     []byte // must not change any more, even after the answer
 	id       string // of the batch
@@ -114,14 +111,14 @@ type answer struct {
 
 // post makes one exchange, which ends with ctx or after the timeout. It never sends a batch twice and follows no
 // redirect. An answer of 2xx is settled even if its body is cut off, too long or too slow.
-func (s *sender) post(ctx context.Context, d *delivery) answer {
+func (s *sender) post(ctx context.Context, d *attempt) answer {
 	began := time.Now()
 	a := s.exchange(ctx, d, began)
 	a.took = time.Since(began)
 	return a
 }
 
-func (s *sender) exchange(ctx context.Context, d *delivery, began time.Time) answer {
+func (s *sender) exchange(ctx context.Context, d *attempt, began time.Time) answer {
 	limited, cancel := context.WithTimeout(ctx, s.timeout)
 	defer cancel()
 	req, err := s.request(limited, d, began)
@@ -147,7 +144,7 @@ func (s *sender) exchange(ctx context.Context, d *delivery, began time.Time) ans
 	return a
 }
 
-func (s *sender) request(ctx context.Context, d *delivery, now time.Time) (*http.Request, error) {
+func (s *sender) request(ctx context.Context, d *attempt, now time.Time) (*http.Request, error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, d.callback, bytes.NewReader(d.body))
 	if err != nil {
 		return nil, err

@@ -30,9 +30,9 @@ func senderOf(t *testing.T, o senderOptions) *sender {
 // confidential is what must not be in an error.
 var confidential = []string{"T0K3N", "d41d8cd98f00", "ZDQxZDhjZDk4ZjAw", "U2VjcmV0U2VjcmV0", "v1,", "Authorization", "msg_mail_7"}
 
-func deliveryTo(t *testing.T, callback string) *delivery {
+func deliveryTo(t *testing.T, callback string) *attempt {
 	t.Helper()
-	return &delivery{
+	return &attempt{
 		callback: callback + "/hooks/T0K3N", body: []byte(oneEvent), id: "msg_mail_7", attempt: 2, epoch: 9,
 		uuid: "d41d8cd98f00", keys: mustParse(t, "whsec_U2VjcmV0U2VjcmV0U2VjcmV0U2VjcmV0"),
 	}

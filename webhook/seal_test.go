@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-var place = sealPlace{"shop", "bus", "mail", "uuid"}
+var aPlace = sealPlace{"shop", "bus", "mail", "uuid"}
 
 func sealerOf(t *testing.T, keys ...byte) *sealer {
 	t.Helper()
@@ -24,26 +24,26 @@ func sealerOf(t *testing.T, keys ...byte) *sealer {
 
 func TestSealedTextsOpen(t *testing.T) {
 	const plain = "whsec_U2VjcmV0U2VjcmV0U2VjcmV0U2VjcmV0"
-	old := sealerOf(t, 1).seal(plain, place)
+	old := sealerOf(t, 1).seal(plain, aPlace)
 	if !strings.HasPrefix(old, "s1:") || strings.Contains(old, plain) {
 		t.Errorf("sealed as %s", old)
 	}
-	if again := sealerOf(t, 1).seal(plain, place); again == old {
+	if again := sealerOf(t, 1).seal(plain, aPlace); again == old {
 		t.Error("sealed twice alike")
 	}
 	rotated := sealerOf(t, 2, 1)
-	if got, err := rotated.open(old, place); err != nil || got != plain {
+	if got, err := rotated.open(old, aPlace); err != nil || got != plain {
 		t.Errorf("the former key: %q, %v", got, err)
 	}
-	if got, err := sealerOf(t, 2).open(rotated.seal(plain, place), place); err != nil || got != plain {
+	if got, err := sealerOf(t, 2).open(rotated.seal(plain, aPlace), aPlace); err != nil || got != plain {
 		t.Errorf("the first key does not seal: %q, %v", got, err)
 	}
 	for name, s := range map[string]*sealer{"no keys": sealerOf(t), "keys that came later": sealerOf(t, 1)} {
-		if got, err := s.open(sealerOf(t).seal(plain, place), place); err != nil || got != plain {
+		if got, err := s.open(sealerOf(t).seal(plain, aPlace), aPlace); err != nil || got != plain {
 			t.Errorf("%s: %q, %v", name, got, err)
 		}
 	}
-	if got, err := rotated.open(rotated.seal("", place), place); err != nil || got != "" {
+	if got, err := rotated.open(rotated.seal("", aPlace), aPlace); err != nil || got != "" {
 		t.Errorf("nothing: %q, %v", got, err)
 	}
 }
@@ -51,7 +51,7 @@ func TestSealedTextsOpen(t *testing.T) {
 func TestOpenRefuses(t *testing.T) {
 	const plain = "geheim-7f3a"
 	s := sealerOf(t, 1)
-	sealed := s.seal(plain, place)
+	sealed := s.seal(plain, aPlace)
 	raw, err := base64.StdEncoding.DecodeString(sealed[3:])
 	if err != nil {
 		t.Fatal(err)
@@ -59,7 +59,7 @@ func TestOpenRefuses(t *testing.T) {
 	for i := range raw {
 		changed := bytes.Clone(raw)
 		changed[i] ^= 1
-		if got, err := s.open("s1:"+base64.StdEncoding.EncodeToString(changed), place); err == nil {
+		if got, err := s.open("s1:"+base64.StdEncoding.EncodeToString(changed), aPlace); err == nil {
 			t.Errorf("byte %d changed: %q", i, got)
 		}
 	}
@@ -69,18 +69,18 @@ func TestOpenRefuses(t *testing.T) {
 		at           sealPlace
 		want         string
 	}{
-		{"another key", sealed, sealerOf(t, 2, 3), place, "no seal key opens it"},
-		{"no keys", sealed, sealerOf(t), place, "there are no seal keys"},
+		{"another key", sealed, sealerOf(t, 2, 3), aPlace, "no seal key opens it"},
+		{"no keys", sealed, sealerOf(t), aPlace, "there are no seal keys"},
 		{"another app", sealed, s, sealPlace{"shop2", "bus", "mail", "uuid"}, "no seal key"},
 		{"another subscriber", sealed, s, sealPlace{"shop", "bus", "mai", "uuid"}, "no seal key"},
 		{"another field", sealed, s, sealPlace{"shop", "bus", "mail", "secret"}, "no seal key"},
 		{"parts cut differently", sealed, s, sealPlace{"sho", "pbus", "mail", "uuid"}, "no seal key"},
 		{"swapped", sealed, s, sealPlace{"bus", "shop", "mail", "uuid"}, "no seal key"},
-		{"cut off", "s1:" + base64.StdEncoding.EncodeToString(raw[:11]), s, place, "no seal key"},
-		{"no base64", "s1:" + plain, s, place, "not what a bus has stored"},
-		{"no prefix", plain, s, place, "not what a bus has stored"},
-		{"nothing", "", s, place, "not what a bus has stored"},
-		{"of a later release", "s2:" + sealed[3:], s, place, "not what a bus has stored"},
+		{"cut off", "s1:" + base64.StdEncoding.EncodeToString(raw[:11]), s, aPlace, "no seal key"},
+		{"no base64", "s1:" + plain, s, aPlace, "not what a bus has stored"},
+		{"no prefix", plain, s, aPlace, "not what a bus has stored"},
+		{"nothing", "", s, aPlace, "not what a bus has stored"},
+		{"of a later release", "s2:" + sealed[3:], s, aPlace, "not what a bus has stored"},
 	} {
 		got, err := tt.s.open(tt.stored, tt.at)
 		if err == nil || got != "" || !strings.Contains(err.Error(), tt.want) || !strings.Contains(err.Error(), tt.at.subscriber) {

@@ -75,7 +75,7 @@ func tlsTrouble(err error) (isTLS bool, text string) {
 }
 
 // redact returns what can be shown of an answer: 200 printable characters, without what the receiver was sent in confidence.
-func redact(answer []byte, req *http.Request, d *delivery) string {
+func redact(answer []byte, req *http.Request, d *attempt) string {
 	var parts []string
 	for _, path := range []string{req.URL.Path, req.URL.EscapedPath()} {
 		parts = append(parts, strings.Trim(path, "/"))

@@ -23,7 +23,7 @@ const growAfter = 10 // successes, until batches that were too large may be twic
 // Next also drops what is older than the retention, whether or not it begins something.
 func (w *Window) Next(now time.Time) (b *Batch, at time.Time) {
 	w.expire(now)
-	if w.running != nil || w.Disabled() || w.open != nil && !w.open.complete() {
+	if w.running != nil || w.state.Off != "" || w.open != nil && !w.open.complete() {
 		return nil, time.Time{}
 	}
 	at = time.UnixMilli(w.until)
@@ -194,9 +194,6 @@ func (w *Window) settle(sum *int64) {
 
 // Disable lets nothing begin until an operator resumes the subscriber. A request that is running is answered first.
 func (w *Window) Disable(why string) { w.state.Off, w.unsaved = why, true }
-
-// Disabled reports whether nothing begins until an operator resumes the subscriber.
-func (w *Window) Disabled() bool { return w.state.Off != "" }
 
 // Letters returns the events that became dead since the last call. They are to be stored together with the state.
 func (w *Window) Letters() []Letter {

@@ -270,7 +270,7 @@ func TestDisableAndResume(t *testing.T) {
 	for _, now := range []int64{200, 299} {
 		w.Fail(want(t, w, now, fmt.Sprintf("%d: a/100-1", 1+now/299)), at(now), at(now), Answer{})
 	}
-	if w.Disabled() {
+	if w.State().Off != "" {
 		t.Fatal("disabled too early")
 	}
 	w.Fail(want(t, w, 300, "3: a/100-1"), at(300), at(900), Answer{})
@@ -286,13 +286,13 @@ func TestDisableAndResume(t *testing.T) {
 	s.Resumed = 1
 	w.Apply(s)
 	w.Fail(want(t, w, 400, "4: a/100-1"), at(400), at(400), Answer{}) // the backoff is over, too
-	if w.Disabled() || w.State().Since != 400 {
+	if w.State().Off != "" || w.State().Since != 400 {
 		t.Errorf("%+v", w.State())
 	}
 	w.Done(want(t, w, 450, "5: a/100-1"), at(450), Answer{})
 	load(t, w, "a/100-2")
 	w.Fail(want(t, w, 600, "1: a/100-2"), at(600), at(600), Answer{})
-	if w.Disabled() {
+	if w.State().Off != "" {
 		t.Error("disabled although it has worked meanwhile")
 	}
 	w.Disable("410 Gone")

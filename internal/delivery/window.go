@@ -111,7 +111,7 @@ func (w *Window) Wants() map[string]ID {
 	wants := map[string]ID{}
 	for log, at := range w.loaded {
 		end, ends := w.state.end(log, w.s.Spans)
-		if w.Disabled() || ends && at.N >= end {
+		if w.state.Off != "" || ends && at.N >= end {
 			continue
 		}
 		if w.Room() > 0 || w.state.members(log).last() > at.N {
@@ -274,4 +274,11 @@ func (w *Window) tidy() {
 		w.bound(log)
 	}
 	maps.DeleteFunc(w.state.Alone, func(log string, n int64) bool { at, known := w.state.Settled[log]; return !known || n <= at.N })
+}
+
+// Lacks reports whether a log is known to have more than is loaded: members of the open batch, or what comes before the end of a span.
+func (w *Window) Lacks(log string) bool {
+	at, known := w.loaded[log]
+	end, ends := w.state.end(log, w.s.Spans)
+	return known && (w.state.members(log).last() > at.N || ends && end > at.N)
 }

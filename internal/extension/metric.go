@@ -44,7 +44,12 @@ type Counters struct {
 
 // Add counts one more of the series with the labels.
 func (c *Counters) Add(m *Metric, labels ...string) {
-	c.change(m, labels, func(s *Sample) { s.Value++ })
+	c.AddMore(m, 1, labels...)
+}
+
+// AddMore counts n more of the series with the labels.
+func (c *Counters) AddMore(m *Metric, n int, labels ...string) {
+	c.change(m, labels, func(s *Sample) { s.Value += float64(n) })
 }
 
 // Observe counts a call of a function that took so long.

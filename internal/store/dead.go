@@ -47,12 +47,13 @@ type DeadLetter struct {
 // there is one dead letter, whatever happens.
 func (c RetryStore) DeadLetter(ctx context.Context, p Partition, t Claim, d DeadLetter) error {
 	d.Partition = p.Number
-	args := appendTexts([]any{t.LockValue(), GroupName(p.Processor, t.Executor), d.Entry.ID, d.Begun}, d.fields())
+	args := appendTexts([]any{t.LockValue(), GroupName(p.Processor, t.Executor), d.Entry.ID, d.Begun}, d.Fields())
 	return p.failed("dead letter of event "+entryid.EventID(p.Number, d.Entry.ID), c.persistScript(ctx, deadScript,
 		[]string{p.Log, p.Lock, p.Parked, p.Retry, p.Dead, p.Own}, args...))
 }
 
-func (d *DeadLetter) fields() []string {
+// Fields returns the fields and values of the dead letter as it is stored.
+func (d *DeadLetter) Fields() []string {
 	flat := flatten(d.Entry.Values)
 	if len(flat) > fieldsPerCall {
 		flat = []string{deadPacked, pack(flat)}

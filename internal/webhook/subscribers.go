@@ -1,0 +1,193 @@
+package webhook
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"iter"
+	"strings"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/runnel-go/runnel/internal/delivery"
+	"github.com/runnel-go/runnel/internal/store"
+)
+
+// Settings are what a subscriber wants. UUID and secrets are sealed.
+type Settings struct {
+	V          int                      `json:"v"`
+	Generation string                   `json:"generation"` // another one after the subscriber was removed and made anew
+	Callback   string                   `json:"callback"`
+	Topics     map[string]delivery.Span `json:"topics"` // by log
+	Max        int                      `json:"max"`
+	Timeout    int64                    `json:"timeout"` // ms
+	Format     string                   `json:"format,omitempty"`
+	UUID       string                   `json:"uuid,omitempty"`
+	Secrets    []Secret                 `json:"secrets,omitempty"` // the first one is the present one
+	Paused     *Pause                   `json:"paused,omitempty"`
+	Resumed    int64                    `json:"resumed,omitempty"` // how often an operator has resumed it
+}
+
+// A Secret signs until a time, the zero time for ever.
+type Secret struct {
+	Sealed string    `json:"sealed"`
+	Until  time.Time `json:"until,omitzero"`
+}
+
+// A Pause is who holds a subscriber back, why, since when and until when: the zero time, until it is resumed.
+type Pause struct {
+	By    string    `json:"by"`
+	Why   string    `json:"why,omitempty"`
+	Since time.Time `json:"since"`
+	Until time.Time `json:"until,omitzero"`
+}
+
+// A Subscriber is one as it is stored.
+type Subscriber struct {
+	Name     string
+	Settings *Settings
+	Version  string // of the settings
+	State    string // JSON of a delivery.State, "" before the first save
+	Saved    int64  // version of the state
+
+	stored string
+}
+
+func (s *Subscriber) read(settings string, state []any) error {
+	text := func(i int) string { t, _ := state[i].(string); return t }
+	s.stored, s.State, s.Version, s.Settings = settings, text(0), text(2), &Settings{}
+	_, _ = fmt.Sscan(text(1), &s.Saved)
+	return decode("subscriber", s.Name, settings, s.Settings, func(s *Settings) int { return s.V })
+}
+
+// Subscriber returns a subscriber of a delivery partition; its Settings are nil if there is none.
+func (b *Bus) Subscriber(ctx context.Context, n int, name string) (*Subscriber, error) {
+	pipe := b.client.Retrying.TxPipeline()
+	settings := pipe.HGet(ctx, b.key("whconf", n), name)
+	state := pipe.HMGet(ctx, b.key("whsub", n), name, name+":v", name+":s")
+	s := &Subscriber{Name: name}
+	if _, err := pipe.Exec(ctx); err == redis.Nil { //nolint:errorlint // Exec returns it as it is
+		return s, nil
+	} else if err != nil {
+		return nil, err
+	}
+	return s, s.read(settings.Val(), state.Val())
+}
+
+// page is how many subscribers are asked for at once.
+const page = 500
+
+// Subscribers returns the subscribers of a delivery partition, in no order. One that is not readable comes with its error, behind
+// which others follow; another error is the last.
+func (b *Bus) Subscribers(ctx context.Context, n int) iter.Seq2[*Subscriber, error] {
+	return func(yield func(*Subscriber, error) bool) {
+		for cursor := uint64(0); ; {
+			pairs, next, err := b.client.Retrying.HScan(ctx, b.key("whconf", n), cursor, "", page).Result()
+			var states [][]any
+			if err == nil {
+				states, err = b.states(ctx, n, pairs)
+			}
+			if err != nil {
+				yield(nil, err)
+				return
+			}
+			for i, state := range states {
+				s := &Subscriber{Name: pairs[2*i]}
+				if err := s.read(pairs[2*i+1], state); !yield(s, err) {
+					return
+				}
+			}
+			if cursor = next; cursor == 0 {
+				return
+			}
+		}
+	}
+}
+
+// states reads how far subscribers have come, whose names are every other one of pairs.
+func (b *Bus) states(ctx context.Context, n int, pairs []string) (out [][]any, err error) {
+	if len(pairs) == 0 {
+		return nil, nil
+	}
+	var fields []string
+	for i := 0; i < len(pairs); i += 2 {
+		fields = append(fields, pairs[i], pairs[i]+":v", pairs[i]+":s")
+	}
+	all, err := b.client.Retrying.HMGet(ctx, b.key("whsub", n), fields...).Result()
+	for len(all) > 0 {
+		out, all = append(out, all[:3]), all[3:]
+	}
+	return out, err
+}
+
+// Want replaces what a subscriber wants, as s was read, and returns the version of the settings. Nil settings forget the
+// subscriber. From then on no batch begins under other settings. It may be repeated. The error is ErrConflict if other settings
+// were stored meanwhile.
+func (b *Bus) Want(ctx context.Context, n int, s *Subscriber, wants *Settings) (version string, err error) {
+	text := ""
+	if wants != nil {
+		wants.V = 1
+		data, err := json.Marshal(wants)
+		if err != nil {
+			return "", err
+		}
+		text = string(data)
+	}
+	log := b.client.Partition(b.name, Processor, n).Log
+	version, err = b.do(ctx, "want", []string{b.key("whconf", n), b.key("whsub", n), log}, s.Name, s.stored, text)
+	if err == nil && version == "" {
+		err = ErrConflict
+	}
+	return version, err
+}
+
+// A Save is the state of a subscriber that its owner saves.
+type Save struct {
+	Name     string
+	Replaces int64  // version of the state
+	Settings string // version of the settings that it counts on, "" for any
+	State    []byte
+	Letters  []store.DeadLetter // what has become dead
+
+	Result SaveResult
+}
+
+// A SaveResult is what became of a Save.
+type SaveResult byte
+
+// Results of a Save.
+const (
+	Saved    SaveResult = '1'
+	Changed  SaveResult = 's' // there are other settings
+	Replaced SaveResult = 'v' // there is another state
+	Gone     SaveResult = '-' // there is no such subscriber
+)
+
+// SavesPerCall is how many states a call saves at most.
+const SavesPerCall = 64
+
+// Save saves states of one delivery partition, and sets their results. It may be repeated by the same owner. It returns
+// store.ErrFenced to who does not own the partition any more.
+func (b *Bus) Save(ctx context.Context, n int, fence string, saves []*Save) error {
+	args := []any{fence}
+	for _, s := range saves {
+		args = append(args, s.Name, s.Replaces, s.Settings, s.State, len(s.Letters))
+		for i := range s.Letters {
+			fields := s.Letters[i].Fields()
+			args = append(args, len(fields))
+			for _, f := range fields {
+				args = append(args, f)
+			}
+		}
+	}
+	p := b.client.Partition(b.name, Processor, n)
+	results, err := b.do(ctx, "save", []string{p.Own, b.key("whsub", n), p.Dead}, args...)
+	if err == nil && (len(results) != len(saves) || strings.Trim(results, "1sv-") != "") {
+		err = fmt.Errorf("unexpected reply %q to %d states", results, len(saves))
+	}
+	for i := 0; err == nil && i < len(saves); i++ {
+		saves[i].Result = SaveResult(results[i])
+	}
+	return err
+}

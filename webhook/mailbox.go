@@ -1,0 +1,49 @@
+package webhook
+
+import "sync"
+
+// A signal wakes one goroutine. Setting it again before that changes nothing.
+type signal chan struct{}
+
+func (s signal) set() {
+	select {
+	case s <- struct{}{}:
+	default:
+	}
+}
+
+// A mailbox is what other goroutines have for an owner's. Its methods may be called concurrently, and never block.
+type mailbox struct {
+	again signal // there is something
+
+	mu     sync.Mutex
+	posted []func()
+	fresh  map[string]bool
+}
+
+func newMailbox() *mailbox { return &mailbox{again: make(signal, 1), fresh: map[string]bool{}} }
+
+// post lets the owner's goroutine call a function.
+func (m *mailbox) post(do func()) {
+	m.mu.Lock()
+	m.posted = append(m.posted, do)
+	m.mu.Unlock()
+	m.again.set()
+}
+
+// news says that a log may have more.
+func (m *mailbox) news(log string) {
+	m.mu.Lock()
+	m.fresh[log] = true
+	m.mu.Unlock()
+	m.again.set()
+}
+
+// take returns what has come.
+func (m *mailbox) take() (posted []func(), fresh map[string]bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	posted, fresh = m.posted, m.fresh
+	m.posted, m.fresh = nil, map[string]bool{}
+	return posted, fresh
+}

@@ -1,0 +1,275 @@
+package webhook
+
+import (
+	"context"
+	"log/slog"
+	"time"
+
+	"github.com/runnel-go/runnel/internal/outage"
+	iwebhook "github.com/runnel-go/runnel/internal/webhook"
+	"github.com/runnel-go/runnel/internal/worker"
+)
+
+// An owner delivers to the subscribers of one partition, for one ownership. All but what is behind mu belongs to the goroutine of
+// run; reads, saves and requests have goroutines of their own, which post what has become of them.
+type owner struct {
+	b     *Bus
+	own   *worker.Ownership
+	log   *slog.Logger
+	n     int
+	fence string
+	epoch int64
+	mail  *mailbox
+	room  signal // there may be a place
+
+	subs    map[string]*subscriber
+	readers map[string]map[*subscriber]bool // by log
+	ready   []*subscriber                   // to be looked at
+	blocked map[place][]*subscriber         // that wait for a place
+	timers  timers
+	saver   saver
+	holds   holds
+
+	requests int  // under way
+	ending   bool // nothing begins any more
+	over     bool // another has the partition
+
+	ctx       context.Context // of reads and saves
+	cancel    func()
+	exchanges context.Context // of requests; it ends with the lease
+	interrupt func()
+}
+
+const (
+	readsAtOnce = 8
+	lookEvery   = time.Second // at what has no event of its own: lease, holds
+)
+
+func newOwner(ctx context.Context, b *Bus, own *worker.Ownership) *owner {
+	n, epoch := own.At()
+	o := &owner{
+		b: b, own: own, log: own.Log(), n: n, epoch: epoch, fence: own.Fence(), mail: newMailbox(), room: make(signal, 1),
+		subs: map[string]*subscriber{}, readers: map[string]map[*subscriber]bool{}, blocked: map[place][]*subscriber{},
+	}
+	o.saver.o, o.holds.o, o.holds.all = o, o, map[string]*hold{}
+	o.ctx, o.cancel = context.WithCancel(ctx)
+	o.exchanges, o.interrupt = context.WithCancel(o.ctx)
+	return o
+}
+
+// run delivers until the ownership ends, and what has begun has ended.
+func (o *owner) run() {
+	defer o.cancel()
+	o.b.feeds.join(o)
+	defer o.b.feeds.leave(o)
+	o.load()
+	for !o.done() {
+		changed := o.own.Changed()
+		o.turn()
+		o.wait(changed)
+	}
+}
+
+// done reports whether there is nothing more to do for this ownership.
+func (o *owner) done() bool {
+	if o.over || o.ctx.Err() != nil {
+		o.cancel()
+		return o.saver.calls == 0 && o.requests == 0
+	}
+	return o.ending && o.saver.calls == 0 && o.requests == 0 && len(o.saver.waiting) == 0
+}
+
+// load reads the subscribers of the partition, again until that succeeds or the ownership ends.
+func (o *owner) load() {
+	outage.Retry(o.ctx, o.log, "subscribers", func() error {
+		for s, err := range o.b.calls.Subscribers(o.ctx, o.n) {
+			if s == nil {
+				return err
+			}
+			o.store(s.Name, s, err)
+		}
+		return nil
+	})
+}
+
+// hint reads subscribers that have changed. It may be called by any goroutine.
+func (o *owner) hint(names map[string]bool) {
+	for name := range names {
+		o.reload(name)
+	}
+}
+
+// reload reads one subscriber, in a goroutine.
+func (o *owner) reload(name string) {
+	go func() {
+		o.b.reads <- struct{}{}
+		defer func() { <-o.b.reads }()
+		var s *iwebhook.Subscriber
+		var unreadable error
+		outage.Retry(o.ctx, o.log, "subscriber", func() (err error) {
+			if s, err = o.b.calls.Subscriber(o.ctx, o.n, name); s != nil {
+				unreadable, err = err, nil
+			}
+			return err
+		})
+		if s != nil {
+			o.mail.post(func() { o.store(name, s, unreadable) })
+		}
+	}()
+}
+
+// store takes what is stored of a subscriber.
+func (o *owner) store(name string, stored *iwebhook.Subscriber, err error) {
+	s := o.subs[name]
+	if err == nil && stored.Settings == nil {
+		o.forget(s)
+		return
+	}
+	switch {
+	case err != nil:
+	case s == nil || s.lost || s.wants.Generation != stored.Settings.Generation:
+		o.forget(s)
+		if s, err = newSubscriber(o, stored); err == nil {
+			o.subs[name] = s
+		}
+	case newer(stored.Version, s.settings):
+		err = s.change(stored)
+	}
+	if err != nil {
+		o.log.Error("subscriber is not readable", "subscriber", name, "err", err)
+		o.forget(o.subs[name])
+		return
+	}
+	o.index(s)
+	o.look(s)
+}
+
+// forget ends what is known of a subscriber.
+func (o *owner) forget(s *subscriber) {
+	if s == nil {
+		return
+	}
+	s.gone = true
+	delete(o.subs, s.name)
+	o.timers.remove(s)
+	for log := range s.logs {
+		o.unread(log, s)
+	}
+}
+
+// index makes a subscriber a reader of the logs that it needs now, and of no others.
+func (o *owner) index(s *subscriber) {
+	needs := s.w.State().Settled
+	for log := range s.logs {
+		if _, still := needs[log]; !still {
+			o.unread(log, s)
+		}
+	}
+	for log := range needs {
+		if s.logs[log] {
+			continue
+		}
+		s.logs[log] = true
+		if o.readers[log] == nil {
+			o.readers[log] = map[*subscriber]bool{}
+			o.b.feeds.want(o, log, true)
+		}
+		o.readers[log][s] = true
+		h := o.holds.of(log)
+		h.urgent, h.pins = true, append(h.pins, s.name)
+	}
+}
+
+func (o *owner) unread(log string, s *subscriber) {
+	delete(s.logs, log)
+	if delete(o.readers[log], s); len(o.readers[log]) == 0 {
+		delete(o.readers, log)
+		o.b.feeds.want(o, log, false)
+	}
+	o.holds.of(log).urgent = true
+}
+
+// look has a subscriber looked at in this turn.
+func (o *owner) look(s *subscriber) {
+	if !s.queued && !s.gone {
+		s.queued, o.ready = true, append(o.ready, s)
+	}
+}
+
+// turn does what can be done now.
+func (o *owner) turn() {
+	posted, fresh := o.mail.take()
+	for _, do := range posted {
+		do()
+	}
+	for log := range fresh {
+		for s := range o.readers[log] {
+			o.look(s)
+		}
+	}
+	now := o.own.Now()
+	for s := o.timers.due(now); s != nil; s = o.timers.due(now) {
+		o.look(s)
+	}
+	for len(o.ready) > 0 {
+		ready := o.ready
+		o.ready = nil
+		for _, s := range ready {
+			s.queued = false
+			s.advance(now)
+		}
+	}
+	o.saver.run()
+	o.holds.run()
+}
+
+// unblock looks again at subscribers that wait for a place.
+func (o *owner) unblock() {
+	waiting := o.blocked
+	o.blocked = map[place][]*subscriber{}
+	now := o.own.Now()
+	for at, all := range waiting {
+		for i, s := range all {
+			s.blocked = false
+			if s.advance(now); s.blocked {
+				for _, rest := range all[i+1:] { // there is none for them, either
+					o.blocked[at] = append(o.blocked[at], rest)
+				}
+				break
+			}
+		}
+	}
+}
+
+// wait waits until there is something to do.
+func (o *owner) wait(changed <-chan struct{}) {
+	next := lookEvery
+	if at, ok := o.timers.next(); ok {
+		next = min(next, max(at.Sub(o.own.Now()), 0)+time.Millisecond)
+	}
+	timer := time.NewTimer(next)
+	defer timer.Stop()
+	ending, ended := o.own.Ending(), o.ctx.Done()
+	if o.ending {
+		ending = nil
+	}
+	if o.ctx.Err() != nil { // what is under way ends
+		ended = nil
+	}
+	select {
+	case <-o.mail.again:
+	case <-o.room:
+		o.unblock()
+	case <-changed:
+		for _, s := range o.subs {
+			o.look(s)
+		}
+	case <-ending:
+		o.ending = true
+	case <-ended:
+	case <-timer.C:
+	}
+	if time.Now().After(o.own.LeaseEnd()) {
+		o.interrupt() // another may have the partition by now
+	}
+}

@@ -1,0 +1,224 @@
+package webhook
+
+import (
+	"errors"
+	"maps"
+	"net/url"
+	"strconv"
+	"time"
+
+	"github.com/runnel-go/runnel/internal/buses"
+	"github.com/runnel-go/runnel/internal/delivery"
+	"github.com/runnel-go/runnel/internal/outage"
+	"github.com/runnel-go/runnel/internal/store"
+	iwebhook "github.com/runnel-go/runnel/internal/webhook"
+)
+
+// A phase is what a subscriber waits for.
+type phase int
+
+const (
+	idle       phase = iota // something to send, or its time
+	saving                  // its state to be stored
+	requesting              // the receiver's answer
+)
+
+// A subscriber is one as the owner of its partition knows it. All of it belongs to the owner's goroutine.
+type subscriber struct {
+	o        *owner
+	name     string
+	host     string
+	wants    *iwebhook.Settings
+	settings string // their version
+	uuid     string
+	secrets  []secret
+
+	w       *delivery.Window
+	version int64                  // of the stored state
+	settled map[string]delivery.ID // by log, as it is stored
+	letters []store.DeadLetter     // that are not stored yet
+
+	phase   phase
+	batch   *delivery.Batch // that begins with the save, or is under way
+	taken   place           // by the batch
+	end     func()          // of the call that the batch is
+	logs    map[string]bool // of which it is a reader
+	reading map[string]bool // logs that are read for it alone
+
+	queued, blocked bool
+	gone            bool // it is not in the partition any more
+	lost            bool // what is stored is not what it knows
+	timer           int  // its place among the timers, from 1
+	at              time.Time
+}
+
+// A secret signs until a time, the zero time for ever.
+type secret struct {
+	key   []byte
+	until time.Time
+}
+
+// newer reports whether a version of settings is behind another.
+func newer(version, than string) bool {
+	a, _ := strconv.ParseInt(version, 10, 64)
+	b, _ := strconv.ParseInt(than, 10, 64)
+	return a > b
+}
+
+// newSubscriber makes a subscriber of what is stored.
+func newSubscriber(o *owner, stored *iwebhook.Subscriber) (*subscriber, error) {
+	var state delivery.State
+	s := &subscriber{o: o, name: stored.Name, version: stored.Saved, logs: map[string]bool{}, reading: map[string]bool{}}
+	if stored.State != "" {
+		var err error
+		if state, err = delivery.ParseState([]byte(stored.State)); err != nil {
+			return nil, err
+		}
+	}
+	if err := s.open(stored); err != nil {
+		return nil, err
+	}
+	s.w = delivery.New(state, s.windowSettings())
+	s.settled = maps.Clone(s.w.State().Settled)
+	return s, nil
+}
+
+// open takes settings, and opens what is sealed in them.
+func (s *subscriber) open(stored *iwebhook.Subscriber) (err error) {
+	s.wants, s.settings, s.secrets = stored.Settings, stored.Version, nil
+	u, err := url.Parse(s.wants.Callback)
+	if err != nil {
+		return errors.New("the callback is not readable")
+	}
+	s.host = u.Host
+	book := subscriptions{s.o.b}
+	if s.uuid, err = book.open(s.name, fieldUUID, s.wants.UUID); err != nil {
+		return err
+	}
+	for _, sealed := range s.wants.Secrets {
+		text, err := book.open(s.name, fieldSecret, sealed.Sealed)
+		if err != nil {
+			return err
+		}
+		key, err := parseSecret(text)
+		if err != nil {
+			return err
+		}
+		s.secrets = append(s.secrets, secret{key, sealed.Until})
+	}
+	return nil
+}
+
+// change takes newer settings.
+func (s *subscriber) change(stored *iwebhook.Subscriber) error {
+	if err := s.open(stored); err != nil {
+		return err
+	}
+	s.w.Apply(s.windowSettings())
+	s.changed() // it may be resumed
+	return nil
+}
+
+// windowSettings returns the settings as the window wants them.
+func (s *subscriber) windowSettings() delivery.Settings {
+	b := s.o.b
+	return delivery.Settings{
+		Max: s.wants.Max, Bytes: mostBytes, Timeout: time.Duration(s.wants.Timeout) * time.Millisecond, Attempts: b.retry.Max,
+		Retention: b.opts.Retention, DisableAfter: b.opts.DisableAfter, Spans: maps.Clone(s.wants.Topics), Resumed: s.wants.Resumed,
+	}
+}
+
+// keys returns the secrets that sign now.
+func (s *subscriber) keys(now time.Time) (keys [][]byte) {
+	for _, one := range s.secrets {
+		if one.until.IsZero() || now.Before(one.until) {
+			keys = append(keys, one.key)
+		}
+	}
+	return keys
+}
+
+// paused reports whether an operator holds the subscriber back, and until when; the zero time: until that changes.
+func (s *subscriber) paused(now time.Time) (until time.Time, is bool) {
+	p := s.wants.Paused
+	if p == nil || !p.Until.IsZero() && !now.Before(p.Until) {
+		return time.Time{}, false
+	}
+	return p.Until, true
+}
+
+// place returns what a request of the subscriber counts for.
+func (s *subscriber) place() place {
+	open := s.w.State().Open
+	return place{s.host, len(open) > 0 && open[0].Attempt >= failingFrom}
+}
+
+// failingFrom is from how many attempts on a subscriber shares half of the places with others like it.
+const failingFrom = 3
+
+// safe returns up to where the subscriber is settled whatever happens: what is stored, or where it begins.
+func (s *subscriber) safe(log string) delivery.ID {
+	if at, ok := s.settled[log]; ok {
+		return at
+	}
+	return s.w.State().Settled[log]
+}
+
+// changed says that the logs may not be needed from where they were needed before.
+func (s *subscriber) changed() {
+	for log := range s.logs {
+		s.o.holds.of(log).urgent = true
+	}
+}
+
+// fill loads what the subscriber can take: from memory, or by a read for it alone.
+func (s *subscriber) fill() {
+	for log, behind := range s.w.Wants() {
+		for !s.reading[log] {
+			events, cold := s.o.b.feeds.after(log, behind, max(s.w.Room(), 1))
+			if cold || len(events) == 0 && s.w.Lacks(log) { // memory may not have come as far as what was begun or ended
+				s.read(log, behind)
+			}
+			if cold || len(events) == 0 {
+				break
+			}
+			s.load(log, events)
+			next, more := s.w.Wants()[log]
+			if !more || next == behind {
+				break
+			}
+			behind = next
+		}
+	}
+}
+
+// load gives the window what was read.
+func (s *subscriber) load(log string, events []delivery.Event) {
+	if back := s.w.Load(log, events); back > 0 {
+		s.o.log.Warn("numbers of a log were given again", "subscriber", s.name, "log", log, "events", back)
+	}
+	s.o.holds.of(log).risen = true
+}
+
+// read reads events that are not in memory any more.
+func (s *subscriber) read(log string, behind delivery.ID) {
+	o, most := s.o, max(s.w.Room(), 1)
+	s.reading[log] = true
+	o.b.count.Add(buses.Cold, o.b.name)
+	go func() {
+		var events []delivery.Event
+		o.b.reads <- struct{}{}
+		outage.Retry(o.ctx, o.log, "log", func() (err error) {
+			events, err = o.b.feeds.cold(o.ctx, log, behind, most)
+			return err
+		})
+		<-o.b.reads
+		o.mail.post(func() {
+			delete(s.reading, log)
+			if o.ctx.Err() == nil && !s.gone {
+				s.load(log, events)
+				o.look(s)
+			}
+		})
+	}()
+}

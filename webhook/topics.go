@@ -1,0 +1,206 @@
+package webhook
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/runnel-go/runnel"
+	"github.com/runnel-go/runnel/codec"
+	"github.com/runnel-go/runnel/internal/store"
+	iwebhook "github.com/runnel-go/runnel/internal/webhook"
+)
+
+var (
+	// ErrClaimed is returned to who publishes to a topic of another publisher.
+	ErrClaimed = errors.New("the topic belongs to another publisher")
+	// ErrNoTopic is returned for a topic that does not exist.
+	ErrNoTopic = errors.New("there is no such topic")
+	// ErrNoSubscriber is returned for a subscriber that does not exist.
+	ErrNoSubscriber = errors.New("there is no such subscriber")
+)
+
+// An invalidError says what is wrong with what was given.
+type invalidError struct{ text string }
+
+func (e *invalidError) Error() string { return e.text }
+
+func invalidf(format string, args ...any) error { return &invalidError{fmt.Sprintf(format, args...)} }
+
+// Topic is a topic as it is now.
+type Topic struct {
+	Name      string
+	Publisher string    // "": none yet
+	Events    int64     // ever published
+	Length    int64     // in Redis
+	Oldest    time.Time // of these; zero for none
+}
+
+// checkTopic returns what is wrong with the name of a topic. With the name of the bus it is that of a stream.
+func (b *Bus) checkTopic(name string) error {
+	if most := 64 - len(b.name) - 1; name == "" || len(name) > most {
+		return invalidf("topic %.80q: a name has 1 to %d characters", name, most)
+	}
+	for _, c := range name {
+		if c != '_' && (c < 'a' || c > 'z') {
+			return invalidf("topic %.80q: a name has lower-case letters and _ only", name)
+		}
+	}
+	return nil
+}
+
+func checkClient(name string) error {
+	valid := name != "" && len(name) <= 64
+	for _, c := range name {
+		valid = valid && (c == '_' || c == '-' || c >= '0' && c <= '9' || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z')
+	}
+	if !valid {
+		return invalidf("client %.80q: a name has 1 to 64 letters, digits, - and _", name)
+	}
+	return nil
+}
+
+// claimed is for how long a process believes what it knows of a topic.
+const claimed = time.Second
+
+type claim struct {
+	publisher string
+	at        time.Time
+}
+
+// claims are the publishers of topics as they were a moment ago.
+type claims struct {
+	mu    sync.Mutex
+	known map[string]claim
+}
+
+func (c *claims) of(topic string) (publisher string, ok bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	known := c.known[topic]
+	return known.publisher, time.Since(known.at) < claimed
+}
+
+func (c *claims) set(topic, publisher string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.known[topic] = claim{publisher, time.Now()}
+}
+
+// claim makes a topic, and client its publisher if it has none; "" makes the topic alone.
+func (b *Bus) claim(ctx context.Context, topic, client string) error {
+	if by, ok := b.claims.of(topic); ok && (client == "" || by == client) {
+		return nil
+	}
+	if err := b.ensureStream(ctx, topic); err != nil {
+		return err
+	}
+	for {
+		t, err := b.calls.Topic(ctx, topic)
+		if err != nil {
+			return err
+		}
+		if t == nil || t.Publisher == "" && client != "" {
+			next := iwebhook.Topic{Partitions: topicPartitions, Created: time.Now().UTC()}
+			if t != nil {
+				next = *t
+			}
+			next.Publisher = client
+			if err := b.calls.SetTopic(ctx, topic, t, &next); errors.Is(err, iwebhook.ErrConflict) {
+				continue
+			} else if err != nil {
+				return err
+			}
+			t = &next
+		}
+		b.claims.set(topic, t.Publisher)
+		if client != "" && t.Publisher != client {
+			return fmt.Errorf("topic %s: %w", topic, ErrClaimed)
+		}
+		return nil
+	}
+}
+
+// ensureStream stores the metadata of a topic's stream, once in a process.
+func (b *Bus) ensureStream(ctx context.Context, topic string) error {
+	b.streamsMu.Lock()
+	done := b.streams[topic]
+	b.streamsMu.Unlock()
+	if done {
+		return nil
+	}
+	_, err := b.calls.Client().EnsureMeta(ctx, b.calls.Stream(topic), store.Meta{
+		Kind: store.KindTopic, Partitions: topicPartitions, MaxLen: b.opts.MaxLen, Overflow: b.opts.Overflow.String(),
+		DedupWindow: b.opts.DedupWindow.Milliseconds(), Codec: codec.JSON.Name(), Partitioner: runnel.XXHash.Name,
+		Layout: b.stream.Meta.Layout,
+	})
+	if err == nil {
+		b.streamsMu.Lock()
+		b.streams[topic] = true
+		b.streamsMu.Unlock()
+	}
+	return err
+}
+
+// Topics returns all topics by name.
+func (b *Bus) Topics(ctx context.Context) ([]Topic, error) {
+	if err := b.ready(ctx); err != nil {
+		return nil, err
+	}
+	stored, err := b.calls.Topics(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var logs []iwebhook.Log
+	for name := range stored {
+		logs = append(logs, b.logOf(name))
+	}
+	extents, err := b.calls.Extents(ctx, logs)
+	var all []Topic
+	for _, log := range logs {
+		t := Topic{Name: log.Topic, Publisher: stored[log.Topic].Publisher}
+		if e, ok := extents[log]; ok {
+			t.Events = e.Last.N
+			if e.First.N > 0 {
+				t.Length, t.Oldest = e.Last.N-e.First.N+1, time.UnixMilli(e.First.MS).UTC()
+			}
+		}
+		all = append(all, t)
+	}
+	slices.SortFunc(all, func(a, b Topic) int { return cmp.Compare(a.Name, b.Name) })
+	return all, err
+}
+
+// DeleteTopic makes a topic that nobody publishes to any more: subscriptions to it end where they are, what is queued is still delivered,
+// and its name is free. It takes a second longer than processes remember who publishes. The error is ErrNoTopic if there is none.
+func (b *Bus) DeleteTopic(ctx context.Context, topic string) error {
+	if err := b.ready(ctx); err != nil {
+		return err
+	}
+	t, err := b.calls.Topic(ctx, topic)
+	if err != nil || t == nil {
+		return cmp.Or(err, fmt.Errorf("topic %s: %w", topic, ErrNoTopic))
+	}
+	closed := *t
+	closed.Publisher = closedTopic // nobody's name
+	if err := b.calls.SetTopic(ctx, topic, t, &closed); err != nil {
+		return err
+	}
+	b.claims.set(topic, closedTopic)
+	select { // others publish as long as they believe that it is theirs
+	case <-time.After(claimed + claimed/10):
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	if err := (subscriptions{b}).endAll(ctx, topic); err != nil {
+		return err
+	}
+	return b.calls.SetTopic(ctx, topic, &closed, nil)
+}
+
+// closedTopic is the publisher of a topic that is being deleted.
+const closedTopic = "(being deleted)"
