@@ -1,7 +1,7 @@
 // Package buses is what operators see and do of webhook buses: the extension of package webhook. It knows buses by what is in Redis
 // alone, so that it works without the code of their app. By file:
 //
-//	buses.go    the extension
+//	buses.go    the extension; look.go: subscribers as they are now
 //	metrics.go  metrics
 package buses
 

@@ -39,6 +39,17 @@ func (s *State) Figures(spans map[string]Span, logs map[string]Extent) Figures {
 	return f
 }
 
+// Positions returns behind which ID each log that the settings name is delivered, without those that have come to their end.
+func (s *State) Positions(spans map[string]Span) map[string]ID {
+	all := map[string]ID{}
+	for log, span := range spans {
+		if at, ok := s.begins(log, span); ok {
+			all[log] = at
+		}
+	}
+	return all
+}
+
 // add adds what lies behind a position.
 func (f *Figures) add(at, end int64, log Extent, members Runs) {
 	removed := log.First.N - 1

@@ -87,7 +87,7 @@ func (b *Bus) Extents(ctx context.Context, logs []Log) (map[Log]delivery.Extent,
 	pipe := b.client.Retrying.Pipeline()
 	firsts, lasts := make([]*redis.XMessageSliceCmd, len(logs)), make([]*redis.StringCmd, len(logs))
 	for i, l := range logs {
-		firsts[i], lasts[i] = pipe.XRangeN(ctx, b.Key(l), "-", "+", 1), pipe.Get(ctx, b.lastID(l)) // first, then last: so it is never before
+		lasts[i], firsts[i] = pipe.Get(ctx, b.lastID(l)), pipe.XRangeN(ctx, b.Key(l), "-", "+", 1) // in this order: what is empty has lost the last one
 	}
 	_, err := pipe.Exec(ctx)
 	if err != nil && !errors.Is(err, redis.Nil) {
@@ -105,8 +105,42 @@ func (b *Bus) Extents(ctx context.Context, logs []Log) (map[Log]delivery.Extent,
 			if e.First, err = delivery.ParseID(some[0].ID); err != nil {
 				return nil, unreadable("the first entry of log", l.String(), err)
 			}
+			if before := e.First.N - 1; before > e.Last.N { // others came meanwhile, and went
+				e.Last = delivery.ID{MS: e.First.MS, N: before}
+			}
 		}
 		all[l] = e
 	}
 	return all, nil
+}
+
+// A Position is an ID in a log.
+type Position struct {
+	Log Log
+	At  delivery.ID
+}
+
+// Next returns the IDs of the first entries behind positions, zero where there are none.
+func (b *Bus) Next(ctx context.Context, positions []Position) ([]delivery.ID, error) {
+	pipe := b.client.Retrying.Pipeline()
+	firsts := make([]*redis.XMessageSliceCmd, len(positions))
+	for i, p := range positions {
+		firsts[i] = pipe.XRangeN(ctx, b.Key(p.Log), "("+p.At.String(), "+", 1)
+	}
+	if len(positions) == 0 {
+		return nil, nil
+	}
+	if _, err := pipe.Exec(ctx); err != nil {
+		return nil, err
+	}
+	ids := make([]delivery.ID, len(positions))
+	for i := range positions {
+		if some := firsts[i].Val(); len(some) > 0 {
+			var err error
+			if ids[i], err = delivery.ParseID(some[0].ID); err != nil {
+				return nil, unreadable("an entry of log", positions[i].Log.String(), err)
+			}
+		}
+	}
+	return ids, nil
 }
