@@ -35,8 +35,11 @@ func readToken(hash, text string) (*Token, error) {
 	return t, decode("token", hash[:min(len(hash), 16)], text, t, func(t *Token) int { return t.V })
 }
 
-// FindToken returns what is stored of a token, nil if it is none.
-func (b *Bus) FindToken(ctx context.Context, token string) (*Token, error) {
+// Tokens are those of a bus.
+type Tokens struct{ *Bus }
+
+// Find returns what is stored of a token, nil if it is none.
+func (b Tokens) Find(ctx context.Context, token string) (*Token, error) {
 	text, err := b.client.Retrying.HGet(ctx, b.key("whtoken", 0), hashOf(token)).Result()
 	if errors.Is(err, redis.Nil) {
 		return nil, nil
@@ -47,8 +50,8 @@ func (b *Bus) FindToken(ctx context.Context, token string) (*Token, error) {
 	return readToken(hashOf(token), text)
 }
 
-// AddToken stores a token. The error is ErrConflict if there is one of the same text.
-func (b *Bus) AddToken(ctx context.Context, token string, t *Token) error {
+// Add stores a token. The error is ErrConflict if there is one of the same text.
+func (b Tokens) Add(ctx context.Context, token string, t *Token) error {
 	t.V, t.Hash = 1, hashOf(token)
 	text, err := json.Marshal(t)
 	if err != nil {
@@ -57,8 +60,8 @@ func (b *Bus) AddToken(ctx context.Context, token string, t *Token) error {
 	return b.swap(ctx, "whtoken", t.Hash, "", string(text))
 }
 
-// Tokens returns what is stored of all tokens.
-func (b *Bus) Tokens(ctx context.Context) (all []*Token, err error) {
+// All returns what is stored of all tokens.
+func (b Tokens) All(ctx context.Context) (all []*Token, err error) {
 	texts, err := b.client.Retrying.HGetAll(ctx, b.key("whtoken", 0)).Result()
 	for hash, text := range texts {
 		t, wrong := readToken(hash, text)
@@ -70,9 +73,9 @@ func (b *Bus) Tokens(ctx context.Context) (all []*Token, err error) {
 	return all, err
 }
 
-// RemoveToken removes tokens by ID, or by the token itself, and returns how many there were.
-func (b *Bus) RemoveToken(ctx context.Context, id string) (n int, err error) {
-	all, err := b.Tokens(ctx)
+// Remove removes tokens by ID, or by the token itself, and returns how many there were.
+func (b Tokens) Remove(ctx context.Context, id string) (n int, err error) {
+	all, err := b.All(ctx)
 	for _, t := range all {
 		if err == nil && (t.ID() == id || t.Hash == hashOf(id) || strings.EqualFold(t.Hash, id)) {
 			err = b.client.Retrying.HDel(ctx, b.key("whtoken", 0), t.Hash).Err()
