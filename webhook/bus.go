@@ -136,6 +136,9 @@ func New(app *runnel.App, name string, opts *Options) *Bus {
 	hints.Process(iwebhook.Processor, b.process, &runnel.ProcessorOptions{
 		OnError: runnel.Halt, Lease: o.Lease, Grace: o.Grace, JoinDelay: o.JoinDelay, Timeout: -1,
 	})
+	if o.MaxMemory > 0 {
+		app.Every(name+"-memory", memoryEvery, janitor{b}.spare, &runnel.TaskOptions{Leader: true})
+	}
 	b.claims.known = map[string]claim{}
 	b.places, b.feeds, b.reads = newPlaces(o.Concurrency, o.PerHost), newFeeds(b), make(chan struct{}, readsAtOnce)
 	b.sender = newSender(senderOptions{

@@ -12,6 +12,7 @@
 //	saver.go       states are stored: before a request begins, and behind its answer
 //	feed.go        what was published last, read once for all subscribers of a worker
 //	holds.go       what subscribers still need of the logs
+//	memory.go      what the leader drops if memory is short
 //	places.go      how many requests there are at once
 //	counts.go      metrics
 //	receive.go     Receive, Batch, Event: the receiver's end

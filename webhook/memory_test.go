@@ -1,0 +1,117 @@
+package webhook_test
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"net/netip"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/runnel-go/runnel"
+	"github.com/runnel-go/runnel/internal/buses"
+	"github.com/runnel-go/runnel/internal/delivery"
+	"github.com/runnel-go/runnel/internal/keys"
+	"github.com/runnel-go/runnel/internal/redisconn"
+	"github.com/runnel-go/runnel/internal/store"
+	"github.com/runnel-go/runnel/internal/test/redistest"
+	"github.com/runnel-go/runnel/internal/test/tier"
+	iwebhook "github.com/runnel-go/runnel/internal/webhook"
+	"github.com/runnel-go/runnel/webhook"
+)
+
+// look returns the subscribers of the bus as operators see them.
+func look(t *testing.T, rdb *redis.Client, partitions int) (all []*buses.Subscriber) {
+	t.Helper()
+	client, err := store.Open(redisconn.Options{Redis: rdb, Keys: keys.Keys{App: "shop", Layout: keys.Standalone}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer client.Close()
+	for s, err := range buses.Subscribers(t.Context(), iwebhook.New(client, "bus"), partitions) {
+		if err != nil || s.Err != nil {
+			t.Fatal(err, s)
+		}
+		all = append(all, s)
+	}
+	return all
+}
+
+// One dead subscriber and one that is not, and a server that may not use more than a little: publishing never fails, and only the dead one
+// misses anything, which is counted.
+func TestMemoryThatIsShort(t *testing.T) {
+	tier.Slow(t)
+	server := redistest.Start(t)
+	var had, attempts atomic.Int64
+	receiver := httptest.NewServer(webhook.Receive(webhook.ReceiveOptions{}, func(_ context.Context, b *webhook.Batch) error {
+		had.Add(int64(len(b.Events)))
+		return nil
+	}))
+	defer receiver.Close()
+	dead := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		attempts.Add(1)
+		w.WriteHeader(http.StatusInternalServerError)
+	}))
+	defer dead.Close()
+
+	const most = 30 << 20
+	app := runnel.New("shop", &runnel.Options{RedisURL: "redis://" + server.Addr()})
+	bus := webhook.New(app, "bus", &webhook.Options{
+		Partitions: 2, AllowHTTP: true, AllowAddresses: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}, MaxMemory: most, MinFree: 4 << 20,
+	})
+	ctx, stop := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- app.Run(ctx) }()
+	defer func() {
+		stop()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	}()
+	for client, url := range map[string]string{"mail": receiver.URL, "gone": dead.URL} {
+		if err := bus.Subscribe(ctx, webhook.Subscription{Client: client, Callback: url, Topics: []string{"orders"}, Timeout: -1}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	published := int64(0)
+	data := strings.Repeat("x", 4000)
+	removed := func() int64 {
+		topics, err := bus.Topics(ctx)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return topics[0].Events - topics[0].Length
+	}
+	for published < 10_000 { // 40 MB
+		for range 500 {
+			_, err := bus.Publish(ctx, "shop", webhook.Event{Topic: "orders", Type: webhook.Update, URL: fmt.Sprint("https://x/", published), Data: data})
+			if err != nil {
+				t.Fatal(err)
+			}
+			published++
+		}
+		redistest.Eventually(t, "delivered", func() bool { return had.Load() == published }) // or it would be far behind, too
+	}
+	redistest.Eventually(t, "removed", func() bool { return removed() > 0 })
+	redistest.Eventually(t, "delivered", func() bool { return had.Load() == published })
+	if attempts.Load() == 0 {
+		t.Error("the dead one was never tried")
+	}
+	figures := map[string]delivery.Figures{}
+	const batch = 100 // that the dead one has begun, and keeps
+	rdb := server.Client(t)
+	redistest.Eventually(t, "counted what was removed", func() bool {
+		for _, s := range look(t, rdb, 2) {
+			figures[s.Name] = s.Figures
+		}
+		f := figures["gone"]
+		return f.Dropped == removed()-batch && f.Queued == published-f.Dropped
+	})
+	if figures["mail"] != (delivery.Figures{Sent: published}) {
+		t.Errorf("mail: %+v of %d", figures["mail"], published)
+	}
+}
