@@ -2,14 +2,10 @@ package webhook
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"strconv"
-	"strings"
 	"time"
 
-	"github.com/redis/go-redis/v9"
-
+	"github.com/runnel-go/runnel/internal/redisconn"
 	iwebhook "github.com/runnel-go/runnel/internal/webhook"
 )
 
@@ -29,25 +25,25 @@ func (b janitor) spare(ctx context.Context) error {
 	}
 	nodes, err := b.calls.Client().Nodes(ctx)
 	for _, node := range nodes {
-		if err := b.spareNode(ctx, node.Addr, node.Redis); err != nil {
+		if err := b.spareNode(ctx, node); err != nil {
 			return fmt.Errorf("memory of %s: %w", node.Addr, err)
 		}
 	}
 	return err
 }
 
-func (b janitor) spareNode(ctx context.Context, addr string, rdb *redis.Client) error {
-	used, err := memoryOf(ctx, rdb)
+func (b janitor) spareNode(ctx context.Context, node redisconn.Node) error {
+	used, err := iwebhook.UsedMemory(ctx, node)
 	if err != nil || used <= b.opts.MaxMemory-b.opts.MinFree {
 		return err
 	}
-	logs, err := b.logsOn(ctx, addr)
+	logs, err := b.logsOn(ctx, node.Addr)
 	if err != nil {
 		return err
 	}
 	var dropped int64
 	for range mostDrops {
-		if used, err = memoryOf(ctx, rdb); err != nil || used < b.opts.MaxMemory-2*b.opts.MinFree {
+		if used, err = iwebhook.UsedMemory(ctx, node); err != nil || used < b.opts.MaxMemory-2*b.opts.MinFree {
 			break
 		}
 		extents, err := b.calls.Extents(ctx, logs)
@@ -69,7 +65,7 @@ func (b janitor) spareNode(ctx context.Context, addr string, rdb *redis.Client) 
 		}
 		dropped += n
 	}
-	b.log.Warn("events dropped, memory is short", "events", dropped, "server", addr)
+	b.log.Warn("events dropped, memory is short", "events", dropped, "server", node.Addr)
 	return err
 }
 
@@ -83,18 +79,4 @@ func (b janitor) logsOn(ctx context.Context, addr string) (logs []iwebhook.Log, 
 		}
 	}
 	return logs, err
-}
-
-// memoryOf returns how many bytes a server uses.
-func memoryOf(ctx context.Context, rdb *redis.Client) (int64, error) {
-	text, err := rdb.Info(ctx, "memory").Result()
-	if err != nil {
-		return 0, err
-	}
-	for line := range strings.Lines(text) {
-		if number, ok := strings.CutPrefix(line, "used_memory:"); ok {
-			return strconv.ParseInt(strings.TrimSpace(number), 10, 64)
-		}
-	}
-	return 0, errors.New("it does not say how much it uses")
 }

@@ -2,11 +2,14 @@ package webhook
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/runnel-go/runnel/internal/delivery"
+	"github.com/runnel-go/runnel/internal/redisconn"
 	"github.com/runnel-go/runnel/internal/store"
 )
 
@@ -72,4 +75,18 @@ func (b *Bus) Drop(ctx context.Context, l Log, count int) (int64, error) {
 		return 0, fmt.Errorf("drop entries of log %s: %w", l, err)
 	}
 	return strconv.ParseInt(text, 10, 64)
+}
+
+// UsedMemory returns how many bytes a server uses.
+func UsedMemory(ctx context.Context, node redisconn.Node) (int64, error) {
+	text, err := node.Redis.Info(ctx, "memory").Result()
+	if err != nil {
+		return 0, err
+	}
+	for line := range strings.Lines(text) {
+		if number, ok := strings.CutPrefix(line, "used_memory:"); ok {
+			return strconv.ParseInt(strings.TrimSpace(number), 10, 64)
+		}
+	}
+	return 0, errors.New("the server does not say how much memory it uses")
 }
