@@ -106,6 +106,7 @@ var cases = []Case{
 	{Name: "schedule", About: scheduleAbout, Plan: planSchedule},
 	{Name: "schedule-triggers", About: scheduleTriggersAbout, Plan: planScheduleTriggers},
 	{Name: "schedule-idle", About: scheduleIdleAbout, Plan: planScheduleIdle},
+	{Name: "webhook", About: webhookAbout, Plan: planWebhook},
 }
 
 // best runs some sides a few times in turn, and returns the one with the highest median rate under a name.

@@ -87,6 +87,8 @@ var roles = map[string]func(context.Context, Task) (Result, error){
 	"bare-schedule":   byHand(bareSchedule),
 	"fired-triggers":  byHand(firedTriggers),
 	"idle-schedule":   idleSchedule,
+	"runnel-webhook":  runnelWebhook,
+	"bare-webhook":    byHand(bareWebhook),
 	"watermill":       byHand(watermillDrain),
 	"asynq":           byHand(asynqDrain),
 	"redisqueue":      byHand(redisqueueDrain),

@@ -107,6 +107,7 @@ type Bus struct {
 	mu        sync.Mutex // held by begin, which sets what follows
 	stream    *appview.Stream
 	calls     *iwebhook.Bus
+	owners    *iwebhook.Owners
 	log       *slog.Logger
 	retry     *retryqueue.Retry
 	streams   map[string]bool // whose metadata this process has stored
@@ -273,6 +274,7 @@ func (b *Bus) begin() error {
 	log := cmp.Or(settings.Logger, slog.New(slog.DiscardHandler))
 	b.log = log.With("app", b.app.Name(), "bus", b.name)
 	b.stream, b.calls = stream, iwebhook.New(client, b.name)
+	b.owners = iwebhook.NewOwners(b.calls)
 	return nil
 }
 

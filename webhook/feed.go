@@ -40,6 +40,7 @@ type feed struct {
 	last  delivery.ID      // that was read
 	ring  []delivery.Event // by ID
 	bytes int
+	past  past // what lies before start, as far as subscribers have asked for it lately
 }
 
 func newFeeds(b *Bus) *feeds {
@@ -113,11 +114,17 @@ func (f *feeds) after(name string, behind delivery.ID, most int) (events []deliv
 	case one == nil || !one.known || behind.Compare(one.last) >= 0:
 		return nil, false // the owner is told when there is more
 	case behind.Compare(one.start) < 0:
-		return nil, true
+		events = one.past.after(behind, most)
+		return events, len(events) == 0
 	}
-	at := sort.Search(len(one.ring), func(i int) bool { return behind.Compare(one.ring[i].ID) < 0 })
-	end := min(at+most, len(one.ring))
-	return one.ring[at:end:end], false
+	return firstBehind(one.ring, behind, most), false
+}
+
+// firstBehind returns the first events behind an ID.
+func firstBehind(events []delivery.Event, behind delivery.ID, most int) []delivery.Event {
+	at := sort.Search(len(events), func(i int) bool { return behind.Compare(events[i].ID) < 0 })
+	end := min(at+most, len(events))
+	return events[at:end:end]
 }
 
 // run reads until ctx ends.
@@ -211,17 +218,4 @@ func eventsOf(log string, entries []redisconn.Entry) []delivery.Event {
 		}
 	}
 	return events
-}
-
-// coldRead is how many entries are read at once for one subscriber.
-const coldRead = 256
-
-// cold reads events for one subscriber, at most so many.
-func (f *feeds) cold(ctx context.Context, name string, behind delivery.ID, most int) ([]delivery.Event, error) {
-	log, err := iwebhook.ParseLog(name)
-	if err != nil {
-		return nil, err
-	}
-	entries, err := f.b.calls.Client().Retrying.XRangeN(ctx, f.b.calls.Key(log), "("+behind.String(), "+", int64(min(most, coldRead))).Result()
-	return eventsOf(name, entries), err
 }

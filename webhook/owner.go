@@ -182,6 +182,7 @@ func (o *owner) index(s *subscriber) {
 
 func (o *owner) unread(log string, s *subscriber) {
 	delete(s.logs, log)
+	delete(s.reading, log)
 	if delete(o.readers[log], s); len(o.readers[log]) == 0 {
 		delete(o.readers, log)
 		o.b.feeds.want(o, log, false)

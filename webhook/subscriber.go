@@ -7,9 +7,7 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/runnel-go/runnel/internal/buses"
 	"github.com/runnel-go/runnel/internal/delivery"
-	"github.com/runnel-go/runnel/internal/outage"
 	"github.com/runnel-go/runnel/internal/store"
 	iwebhook "github.com/runnel-go/runnel/internal/webhook"
 )
@@ -202,23 +200,23 @@ func (s *subscriber) load(log string, events []delivery.Event) {
 
 // read reads events that are not in memory any more.
 func (s *subscriber) read(log string, behind delivery.ID) {
-	o, most := s.o, max(s.w.Room(), 1)
+	o := s.o
 	s.reading[log] = true
-	o.b.count.Add(buses.Cold, o.b.name)
-	go func() {
-		var events []delivery.Event
-		o.b.reads <- struct{}{}
-		outage.Retry(o.ctx, o.log, "log", func() (err error) {
-			events, err = o.b.feeds.cold(o.ctx, log, behind, most)
-			return err
-		})
-		<-o.b.reads
+	o.b.feeds.ask(log, behind, func(events []delivery.Event, err error) {
 		o.mail.post(func() {
 			delete(s.reading, log)
-			if o.ctx.Err() == nil && !s.gone {
+			switch {
+			case s.gone:
+			case err != nil:
+				o.log.Warn("log is not readable", "subscriber", s.name, "log", log, "err", err)
+				o.timers.set(s, o.own.Now().Add(readAgain))
+			default:
 				s.load(log, events)
 				o.look(s)
 			}
 		})
-	}()
+	})
 }
+
+// readAgain is how long after an error a log is read again.
+const readAgain = time.Second

@@ -5,13 +5,11 @@ import (
 	"encoding/json"
 	"fmt"
 	"iter"
-	"strings"
 	"time"
 
 	"github.com/redis/go-redis/v9"
 
 	"github.com/runnel-go/runnel/internal/delivery"
-	"github.com/runnel-go/runnel/internal/store"
 )
 
 // Settings are what a subscriber wants. UUID and secrets are sealed.
@@ -140,54 +138,4 @@ func (b *Bus) Want(ctx context.Context, n int, s *Subscriber, wants *Settings) (
 		err = ErrConflict
 	}
 	return version, err
-}
-
-// A Save is the state of a subscriber that its owner saves.
-type Save struct {
-	Name     string
-	Replaces int64  // version of the state
-	Settings string // version of the settings that it counts on, "" for any
-	State    []byte
-	Letters  []store.DeadLetter // what has become dead
-
-	Result SaveResult
-}
-
-// A SaveResult is what became of a Save.
-type SaveResult byte
-
-// Results of a Save.
-const (
-	Saved    SaveResult = '1'
-	Changed  SaveResult = 's' // there are other settings
-	Replaced SaveResult = 'v' // there is another state
-	Gone     SaveResult = '-' // there is no such subscriber
-)
-
-// SavesPerCall is how many states a call saves at most.
-const SavesPerCall = 64
-
-// Save saves states of one delivery partition, and sets their results. It may be repeated by the same owner. It returns
-// store.ErrFenced to who does not own the partition any more.
-func (b *Bus) Save(ctx context.Context, n int, fence string, saves []*Save) error {
-	args := []any{fence}
-	for _, s := range saves {
-		args = append(args, s.Name, s.Replaces, s.Settings, s.State, len(s.Letters))
-		for i := range s.Letters {
-			fields := s.Letters[i].Fields()
-			args = append(args, len(fields))
-			for _, f := range fields {
-				args = append(args, f)
-			}
-		}
-	}
-	p := b.client.Partition(b.name, Processor, n)
-	results, err := b.do(ctx, "save", []string{p.Own, b.key("whsub", n), p.Dead}, args...)
-	if err == nil && (len(results) != len(saves) || strings.Trim(results, "1sv-") != "") {
-		err = fmt.Errorf("unexpected reply %q to %d states", results, len(saves))
-	}
-	for i := 0; err == nil && i < len(saves); i++ {
-		saves[i].Result = SaveResult(results[i])
-	}
-	return err
 }
