@@ -9,6 +9,7 @@ import (
 
 	"github.com/runnel-go/runnel"
 	"github.com/runnel-go/runnel/admin"
+	"github.com/runnel-go/runnel/internal/guesses"
 	"github.com/runnel-go/runnel/internal/inspect"
 	"github.com/runnel-go/runnel/internal/store"
 )
@@ -183,7 +184,7 @@ func TestToken(t *testing.T) {
 	if code := try(secret); code != http.StatusNoContent {
 		t.Errorf("the right token: %d", code)
 	}
-	for range wrongTokens {
+	for range guesses.Wrong {
 		if code := try("guess"); code != http.StatusUnauthorized {
 			t.Errorf("a wrong token: %d", code)
 		}

@@ -13,6 +13,7 @@ import (
 	"github.com/runnel-go/runnel/admin"
 	"github.com/runnel-go/runnel/internal/entryid"
 	"github.com/runnel-go/runnel/internal/extension"
+	"github.com/runnel-go/runnel/internal/guesses"
 	"github.com/runnel-go/runnel/internal/store"
 )
 
@@ -107,7 +108,7 @@ func answer(w http.ResponseWriter, code int, v any) {
 
 func refuse(w http.ResponseWriter, code int, err error) {
 	if code == http.StatusTooManyRequests {
-		w.Header().Set("Retry-After", strconv.Itoa(int(wrongWindow.Seconds())))
+		w.Header().Set("Retry-After", strconv.Itoa(int(guesses.Window.Seconds())))
 	}
 	answer(w, code, struct {
 		Error string `json:"error"`

@@ -6,13 +6,12 @@ import (
 	"errors"
 	"net"
 	"net/http"
-	"net/netip"
 	"net/url"
 	"path"
 	"slices"
 	"strings"
-	"sync"
-	"time"
+
+	"github.com/runnel-go/runnel/internal/guesses"
 )
 
 // policy allows the page to load files of this server only.
@@ -59,12 +58,6 @@ func isForeign(r *http.Request) bool {
 // which the dashboard does not allow.
 const actionHeader = "X-Runnel-Dashboard"
 
-const (
-	wrongTokens = 10 // allowed for an address in a wrongWindow
-	wrongWindow = time.Minute
-	guessers    = 1024 // addresses remembered
-)
-
 var (
 	errNoToken    = errors.New("actions need the token")
 	errWrongToken = errors.New("this is not the token")
@@ -77,20 +70,11 @@ type guard struct {
 	hosts []string
 	token [sha256.Size]byte
 	cross http.CrossOriginProtection
-	now   func() time.Time
-
-	mu      sync.Mutex
-	guesses map[string]guess // by address
-}
-
-// A guess counts the wrong tokens from an address since its window began.
-type guess struct {
-	began time.Time
-	wrong int
+	tries *guesses.Guard
 }
 
 func newGuard(o Options) *guard {
-	return &guard{hosts: o.Hosts, token: sha256.Sum256([]byte(o.Token)), now: time.Now, guesses: map[string]guess{}}
+	return &guard{hosts: o.Hosts, token: sha256.Sum256([]byte(o.Token)), tries: guesses.New()}
 }
 
 // knows reports whether the dashboard is served under this name.
@@ -114,14 +98,12 @@ func (g *guard) admit(r *http.Request) (int, error) {
 	if token == "" {
 		return http.StatusUnauthorized, errNoToken
 	}
-	from, sum := addressOf(r), sha256.Sum256([]byte(token))
-	g.mu.Lock() // over check and count, or concurrent guesses would exceed the limit
-	defer g.mu.Unlock()
-	if !g.mayTry(from) {
+	sum := sha256.Sum256([]byte(token))
+	right := subtle.ConstantTimeCompare(sum[:], g.token[:]) == 1
+	if !g.tries.Try(addressOf(r), right) {
 		return http.StatusTooManyRequests, errGuesses
 	}
-	if subtle.ConstantTimeCompare(sum[:], g.token[:]) != 1 {
-		g.noteWrong(from)
+	if !right {
 		return http.StatusUnauthorized, errWrongToken
 	}
 	return 0, nil
@@ -142,46 +124,5 @@ func tokenOf(r *http.Request) string {
 	return token
 }
 
-// mayTry and noteWrong must be called with mu held.
-func (g *guard) mayTry(from string) bool {
-	now := g.now()
-	if was, is := g.guesses[from]; is {
-		return was.wrong < wrongTokens || now.Sub(was.began) >= wrongWindow
-	}
-	if len(g.guesses) < guessers {
-		return true
-	}
-	for address, was := range g.guesses {
-		if now.Sub(was.began) >= wrongWindow {
-			delete(g.guesses, address)
-		}
-	}
-	return len(g.guesses) < guessers
-}
-
-func (g *guard) noteWrong(from string) {
-	was := g.guesses[from]
-	if now := g.now(); now.Sub(was.began) >= wrongWindow {
-		was = guess{began: now}
-	}
-	was.wrong++
-	g.guesses[from] = was
-}
-
-// addressOf returns the remote address; for IPv6 its network, as one machine may have many
-// addresses in it.
-func addressOf(r *http.Request) string {
-	host, _, err := net.SplitHostPort(r.RemoteAddr)
-	if err != nil {
-		return r.RemoteAddr
-	}
-	addr, err := netip.ParseAddr(host)
-	if err != nil || addr.Unmap().Is4() {
-		return host
-	}
-	network, err := addr.WithZone("").Prefix(64)
-	if err != nil {
-		return host
-	}
-	return network.String()
-}
+// addressOf returns the remote address; for IPv6 its network.
+func addressOf(r *http.Request) string { return guesses.Address(r.RemoteAddr) }
