@@ -25,7 +25,7 @@ import (
 
 // Options configure a bus. A zero field takes the variable of the environment that is named, then the default.
 type Options struct {
-	// RootToken is the token of the HTTP API that may do everything; without one nobody may, and nobody can make tokens.
+	// RootToken is the token of the HTTP API that may do everything but publish; without one nobody can make tokens over HTTP.
 	// RUNNEL_WEBHOOK_ROOT_TOKEN; at least 20 characters.
 	RootToken string
 	// SealKeys seal signing secrets and UUIDs in Redis, 32 bytes each: the first one seals, all of them open. Without any they
@@ -102,6 +102,7 @@ type Bus struct {
 	sender  *sender
 	seal    *sealer
 	handler http.Handler
+	tokens  *tokens
 	count   *counts
 
 	mu        sync.Mutex // held by begin, which sets what follows
@@ -121,13 +122,13 @@ func New(app *runnel.App, name string, opts *Options) *Bus {
 	if opts != nil {
 		o = *opts
 	}
-	b := &Bus{name: name, app: app, streams: map[string]bool{}}
+	b, where := &Bus{name: name, app: app, streams: map[string]bool{}}, "runnel: app "+app.Name()+": bus "+name+": "
 	if err := o.resolve(os.LookupEnv); err != nil {
-		panic(b.where() + err.Error())
+		panic(where + err.Error())
 	}
 	seal, err := newSealer(o.SealKeys)
 	if err != nil {
-		panic(b.where() + err.Error())
+		panic(where + err.Error())
 	}
 	b.opts, b.seal = o, seal
 	hints := runnel.NewStream(app, name, func(struct{ Sub string }) string { return "" }, &runnel.StreamOptions{
@@ -141,6 +142,8 @@ func New(app *runnel.App, name string, opts *Options) *Bus {
 		app.Every(name+"-memory", memoryEvery, janitor{b}.spare, &runnel.TaskOptions{Leader: true})
 	}
 	b.claims.known = map[string]claim{}
+	b.tokens = newTokens(b)
+	b.handler = newAPI(b)
 	b.places, b.feeds, b.reads = newPlaces(o.Concurrency, o.PerHost), newFeeds(b), make(chan struct{}, readsAtOnce)
 	b.sender = newSender(senderOptions{
 		connectTimeout: o.ConnectTimeout, timeout: o.Timeout, tls: o.TLS, allow: o.AllowAddresses, transport: o.Transport, version: version(),
@@ -165,8 +168,6 @@ func version() string {
 	}
 	return ""
 }
-
-func (b *Bus) where() string { return "runnel: app " + b.app.Name() + ": bus " + b.name + ": " }
 
 // Name returns the name of the bus.
 func (b *Bus) Name() string { return b.name }

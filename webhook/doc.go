@@ -22,4 +22,8 @@
 //	trouble.go     what went wrong in an exchange, in words that show no secret
 //	address.go     which callbacks and addresses are allowed
 //	seal.go        secrets as they are stored
+//	server.go      the HTTP API: paths, methods, panics, audit; auth.go: who asks
+//	routes.go      what it does; body.go: what it reads; answers.go: how it refuses
+//	tokens.go      its tokens
+//	subscribers.go subscribers as they are now, also over HTTP
 package webhook

@@ -37,7 +37,7 @@ func (b *Bus) payload(e *Event) (string, error) {
 	default:
 		return "", invalidf("type %.40q is none of create, update, delete and noop", e.Type)
 	}
-	if err := b.checkURL(e.URL); err != nil {
+	if err := checkURL(e.URL, b.opts.AllowHTTP); err != nil {
 		return "", err
 	}
 	if e.T.IsZero() {
@@ -68,14 +68,14 @@ func encode(v any) ([]byte, error) {
 	return bytes.TrimSuffix(buf.Bytes(), []byte("\n")), err
 }
 
-func (b *Bus) checkURL(text string) error {
+func checkURL(text string, allowHTTP bool) error {
 	u, err := url.Parse(text)
 	switch {
 	case len(text) > mostURL:
 		return invalidf("url has %d characters, more than %d", len(text), mostURL)
 	case err != nil || u.Host == "":
 		return invalidf("url is not absolute")
-	case u.Scheme != "https" && (u.Scheme != "http" || !b.opts.AllowHTTP):
+	case u.Scheme != "https" && (u.Scheme != "http" || !allowHTTP):
 		return invalidf("url does not begin with https://")
 	case u.RawQuery != "" || u.ForceQuery:
 		return invalidf("url has a query")
