@@ -54,15 +54,15 @@ func reply(w http.ResponseWriter, code int, v any) error {
 
 // refuse answers with an error. What nobody expects is logged, and not shown.
 func (a *api) refuse(w *writer, r *http.Request, err error) {
-	if w.began { // some rows are on their way
-		panic(http.ErrAbortHandler)
-	}
 	e := explain(err)
 	if e == nil {
 		if r.Context().Err() == nil {
 			a.logger().Error("request failed", "op", r.Method+" "+r.Pattern, "err", err)
 		}
 		e = &httpError{code: http.StatusInternalServerError, text: "internal error, which the log has"}
+	}
+	if w.began { // some rows are on their way
+		panic(http.ErrAbortHandler)
 	}
 	if e.after != "" {
 		w.Header().Set("Retry-After", e.after)

@@ -15,15 +15,17 @@ import (
 	"github.com/runnel-go/runnel/webhook"
 )
 
-// What each token may do. A token of another client has all roles.
+// What each token may do. One that is wrong or revoked may do as little as none; that of another client has all roles.
 func TestWhoMayDoWhat(t *testing.T) {
-	s := newSite(t, "", webhook.Options{})
-	s.headers = []string{"X-Forwarded-For", "192.0.2.1"} // is believed of nobody
+	s := newSite(t, "", webhook.Options{TrustProxies: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}})
 	tokens := map[string]string{
 		"publish": s.token("shop", webhook.RolePublish), "subscribe": s.token("shop", webhook.RoleSubscribe),
 		"read": s.token("shop", webhook.RoleRead), "root": rootToken, "other": s.token("other"), "no": "",
+		"wrong": "shop--00000000000000000000000000000000", "revoked": s.token("shop"),
 	}
-	as := []string{"no", "publish", "subscribe", "read", "other", "root"}
+	s.must(s.bus.RemoveToken(t.Context(), tokens["revoked"]))
+	as := []string{"no", "publish", "subscribe", "read", "other", "root", "wrong", "revoked"}
+	requests := 0
 	for _, tt := range []struct {
 		method, path, body string
 		codes              []int // by as
@@ -59,9 +61,14 @@ func TestWhoMayDoWhat(t *testing.T) {
 		{"OPTIONS", "/subscriber", "", []int{405, 405, 405, 405, 405, 405}},
 	} {
 		for i, who := range as {
-			resp, text := s.ask(tokens[who], tt.method, tt.path, tt.body)
-			if resp.StatusCode != tt.codes[i] {
-				t.Errorf("%s %s as %s: got %d %s, want %d", tt.method, tt.path, who, resp.StatusCode, text, tt.codes[i])
+			want := tt.codes[0]
+			if i < len(tt.codes) {
+				want = tt.codes[i]
+			}
+			requests++ // each from another address: nobody guesses
+			resp, text := s.ask(tokens[who], tt.method, tt.path, tt.body, "X-Forwarded-Proto", "https", "X-Forwarded-For", fmt.Sprintf("192.0.%d.%d:4000", requests/256, requests%256))
+			if resp.StatusCode != want {
+				t.Errorf("%s %s as %s: got %d %s, want %d", tt.method, tt.path, who, resp.StatusCode, text, want)
 			}
 			if resp.StatusCode == 401 && resp.Header.Get("WWW-Authenticate") != `Basic realm="bus"` || resp.StatusCode == 405 && resp.Header.Get("Allow") == "" {
 				t.Errorf("%s %s as %s: headers %v", tt.method, tt.path, who, resp.Header)
@@ -221,6 +228,7 @@ func (broken) Read([]byte) (int, error) { panic("s3cr3t") }
 // What root does is in the audit stream, what clients do themselves is not.
 func TestAudit(t *testing.T) {
 	s := newSite(t, "", webhook.Options{})
+	s.headers = []string{"X-Forwarded-For", "192.0.2.1"} // is believed of nobody
 	token := s.token("mail")
 	s.want(204, token, "POST", "/subscription", subscription("orders"))
 	s.want(204, token, "POST", "/topics/orders", anEvent)

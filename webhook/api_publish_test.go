@@ -11,6 +11,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/redis/go-redis/v9"
+
 	"github.com/runnel-go/runnel"
 	"github.com/runnel-go/runnel/internal/test/redistest"
 	"github.com/runnel-go/runnel/webhook"
@@ -80,7 +82,7 @@ func TestOneClientPublishes(t *testing.T) {
 
 // An array is appended in order, all of it; a key makes it and its repetition one.
 func TestArraysAndKeys(t *testing.T) {
-	s := newSite(t, "", webhook.Options{})
+	s := newSite(t, redistest.Start(t).URL(), webhook.Options{})
 	token := s.token("shop")
 	array := `[` + strings.Repeat(anEvent+",", 999) + anEvent + `]`
 	for range 2 {
@@ -115,8 +117,17 @@ func TestFullTopic(t *testing.T) {
 		t.Error("a pin does not hold")
 	}
 	s.run()
-	time.Sleep(1100 * time.Millisecond)
-	redistest.Eventually(t, "the owner holds, and its slowest subscriber is named", full)
+	c := redis.NewClient(&redis.Options{Addr: strings.TrimPrefix(s.redis, "redis://")})
+	t.Cleanup(func() { c.Close() })
+	redistest.Eventually(t, "the owner's hold instead of the pin", func() bool {
+		keys, err := c.Keys(t.Context(), "*holder*").Result()
+		s.must(err)
+		holders := fmt.Sprint(c.HGetAll(t.Context(), keys[0]).Val())
+		return strings.Contains(holders, "deliver:") && !strings.Contains(holders, "pin:")
+	})
+	if !full() {
+		t.Error("the slowest subscriber is not named")
+	}
 	if n := s.topic("orders").Events; n != 3 {
 		t.Errorf("%d events, want 3", n)
 	}
@@ -140,8 +151,8 @@ func (s *site) run() {
 
 // What is published over HTTP arrives byte for byte as Routemaster's, within a moment.
 func TestDeliveredOverHTTP(t *testing.T) {
-	redis := redistest.Start(t)
-	s := newSite(t, redis.URL(), webhook.Options{AllowHTTP: true, JoinDelay: time.Millisecond})
+	server := redistest.Start(t)
+	s := newSite(t, server.URL(), webhook.Options{AllowHTTP: true, JoinDelay: time.Millisecond})
 	var mu sync.Mutex
 	var bodies []string
 	receiver := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -179,11 +190,11 @@ func TestDeliveredOverHTTP(t *testing.T) {
 
 // Without Redis nothing is published, and the answer shows nothing of what is inside.
 func TestRedisIsAway(t *testing.T) {
-	redis := redistest.Start(t)
-	s := newSite(t, redis.URL(), webhook.Options{})
+	server := redistest.Start(t)
+	s := newSite(t, server.URL(), webhook.Options{})
 	token := s.token("shop")
 	s.want(204, token, "POST", "/topics/orders", anEvent)
-	redis.Kill()
+	server.Kill()
 	s.want(500, rootToken, "GET", "/pulse", "")
 	for _, who := range []string{token, rootToken} { // one is remembered for a second, one needs no look
 		s.want(500, who, "GET", "/pulse", "")
@@ -198,6 +209,6 @@ func TestRedisIsAway(t *testing.T) {
 	if text := s.log.String(); strings.Contains(text, "level=ERROR") {
 		t.Errorf("an outage is logged by request: %s", text)
 	}
-	redis.Restart()
+	server.Restart()
 	redistest.Eventually(t, "the way back", func() bool { resp, _ := s.ask(rootToken, "GET", "/pulse", ""); return resp.StatusCode == 204 })
 }

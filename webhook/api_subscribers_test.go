@@ -4,6 +4,7 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
+	"net/http/httptest"
 	"strings"
 	"sync"
 	"testing"
@@ -111,6 +112,23 @@ func TestPauseResumeAndSecrets(t *testing.T) {
 	}
 }
 
+// All subscribers are listed, however many there are, and one that is not readable is no reason to hide the others.
+func TestManySubscribers(t *testing.T) {
+	s := newSite(t, "", webhook.Options{Partitions: 1})
+	for i := range 600 {
+		s.must(s.bus.Subscribe(t.Context(), webhook.Subscription{Client: fmt.Sprint("mail", i), Callback: "https://mail.example/", Topics: []string{"orders"}}))
+	}
+	c := redis.NewClient(&redis.Options{Addr: strings.TrimPrefix(s.redis, "redis://")})
+	t.Cleanup(func() { c.Close() })
+	keys, err := c.Keys(t.Context(), "*whconf*").Result()
+	s.must(err)
+	s.must(c.HSet(t.Context(), keys[0], "mail7", `{"v":2}`).Err())
+	rows := s.rows(rootToken)
+	if len(rows) != 600 || rows["mail7"]["state"] != "unreadable" || rows["mail8"]["state"] != "ok" {
+		t.Errorf("%d rows, %v", len(rows), rows["mail7"])
+	}
+}
+
 // What fails is seen while it does.
 func TestStates(t *testing.T) {
 	inRig(t, &webhook.Options{DisableAfter: time.Hour}, func(r *rig) {
@@ -149,22 +167,30 @@ func TestStates(t *testing.T) {
 
 // Many batches make a slow pulse, unless nobody could send them.
 func TestScaling(t *testing.T) {
-	s := newSite(t, "", webhook.Options{})
-	mail, shop := s.token("mail"), s.token("shop")
-	took := func() time.Duration {
-		began := time.Now()
-		s.want(204, mail, "GET", "/pulse/scaling", "")
-		return time.Since(began)
-	}
-	s.want(204, mail, "POST", "/subscription", strings.Replace(subscription("orders"), "{", `{"max":2,`, 1))
-	s.want(204, shop, "POST", "/topics/orders", `[`+strings.Repeat(anEvent+",", 200)+anEvent+`]`)
-	if d := took(); d < time.Second {
-		t.Errorf("answered after %v", d)
-	}
-	s.want(204, mail, "POST", "/subscribers/mail/pause", "")
-	if d := took(); d > time.Second {
-		t.Errorf("answered after %v, and it is paused", d)
-	}
+	inRig(t, &webhook.Options{RootToken: rootToken}, func(r *rig) {
+		took := func() time.Duration {
+			q, w, began := httptest.NewRequest("GET", "/pulse/scaling", nil), httptest.NewRecorder(), time.Now()
+			q.RemoteAddr = "127.0.0.1:1"
+			q.SetBasicAuth(rootToken, "")
+			if r.bus.ServeHTTP(w, q); w.Code != 204 {
+				t.Errorf("got %d %s", w.Code, w.Body)
+			}
+			return time.Since(began)
+		}
+		r.subscribe("mail", 2, time.Hour, "orders")
+		r.publish("orders", 0, 199)
+		if d := took(); d >= time.Second {
+			t.Errorf("answered after %v, and the last batch is not due", d)
+		}
+		r.publish("orders", 199, 1)
+		if d := took(); d < time.Second || d > 2*time.Second {
+			t.Errorf("answered after %v", d)
+		}
+		r.must(r.bus.Pause(r.c.Context(), "mail", nil))
+		if d := took(); d >= time.Second {
+			t.Errorf("answered after %v, and it is paused", d)
+		}
+	})
 }
 
 // Neither Redis nor the log has a token, a UUID or a secret.
@@ -206,6 +232,9 @@ func dump(t *testing.T, server *redistest.Server) string {
 	t.Helper()
 	c, out := server.Client(t), &strings.Builder{}
 	keys, err := c.Keys(t.Context(), "*").Result()
+	if err != nil {
+		t.Fatal(err)
+	}
 	for _, key := range keys {
 		var v any
 		switch c.Type(t.Context(), key).Val() {

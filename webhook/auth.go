@@ -114,8 +114,12 @@ func (d *door) clientOf(r *http.Request) string {
 	}
 	through := strings.Split(strings.Join(r.Header.Values("X-Forwarded-For"), ","), ",")
 	for _, text := range slices.Backward(through) {
-		before, err := netip.ParseAddr(strings.TrimSpace(text))
-		if err != nil || !d.trusts(at) {
+		text = strings.TrimSpace(text)
+		before, err := netip.ParseAddr(text)
+		if err != nil {
+			before = hostOf(text) // some proxies name the port, too
+		}
+		if !before.IsValid() || !d.trusts(at) {
 			break
 		}
 		at = before.Unmap()

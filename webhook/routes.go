@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"strconv"
 	"strings"
 	"time"
 
@@ -80,8 +81,7 @@ func (a *api) slow(ctx context.Context, topic string, full *store.FullError) str
 	case of == "pin":
 		who = name
 	case of == "deliver":
-		var n int
-		_, _ = fmt.Sscan(name, &n)
+		n, _ := strconv.Atoi(name)
 		first := delivery.ID{N: 1 << 62}
 		for s, err := range a.calls.Subscribers(ctx, n) {
 			if s == nil || err != nil {

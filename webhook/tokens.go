@@ -53,7 +53,10 @@ func (b *Bus) AddToken(ctx context.Context, client string, roles ...Role) (strin
 	random := make([]byte, 16)
 	_, _ = rand.Read(random) // it never fails
 	token := client + "--" + hex.EncodeToString(random)
-	return token, b.tokens.add(ctx, token, client, roles)
+	if err := b.tokens.add(ctx, token, client, roles); err != nil {
+		return "", err
+	}
+	return token, nil
 }
 
 // Tokens returns what can be seen of all tokens, by client and time.
