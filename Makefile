@@ -81,12 +81,12 @@ ALONE  := ./internal/test/chaos
 # What these test runs in one goroutine or in other programs, or starts no goroutine and is
 # called from several by what is raced: the race detector finds nothing there. make quick has
 # run most of them, make unraced and security run the others.
-OTHERS     := ./internal/store ./internal/stage ./internal/schedule ./internal/inspect ./internal/sets ./internal/schedulers ./examples ./internal/cron ./internal/jobs ./internal/test/binary ./internal/test/model ./internal/test/slow
+OTHERS     := ./internal/store ./internal/stage ./internal/schedule ./internal/webhook ./internal/delivery ./internal/inspect ./internal/sets ./internal/schedulers ./internal/buses ./examples ./internal/cron ./internal/jobs ./internal/test/binary ./internal/test/model ./internal/test/slow
 SEQUENTIAL := internal/test/security examples/basic examples/fanout examples/outbox examples/telemetry examples/testing internal/entryid internal/keys internal/rules python internal/test/corpus internal/test/house internal/test/mutants scripts/recording
 RACED       = $$($(GO) list ./... | grep -v $(patsubst %,-e '/%$$',$(SEQUENTIAL) $(OTHERS:./%=%) $(SUITES:./%=%) $(ALONE:./%=%)))
 
 # Single tests of raced packages that stay out of the race detector: see tier.Sequential.
-UNRACED := TestSimOverflowSeeds|TestAPageTakesLittleMemory|TestManyExecutorsSettleWithinFiveSeconds|TestManyWorkersCostLittle|TestNewAppRuns|TestWorkerOfAPackage|TestKilledProcessesReachTheFixpoint|TestStoppedProcessesChangeNothing|TestWorkersComeAndGoOverManyEntities|TestCommandsRunWithoutAnyCode|TestABackfillSurvivesKills|TestAnInterruptedApplyOfSeveralJobsIsFinished|TestAPartitionThatForgetsDuringAnOperation
+UNRACED := TestSimOverflowSeeds|TestAPageTakesLittleMemory|TestManyExecutorsSettleWithinFiveSeconds|TestManyWorkersCostLittle|TestNewAppRuns|TestWorkerOfAPackage|TestKilledProcessesReachTheFixpoint|TestStoppedProcessesChangeNothing|TestWorkersComeAndGoOverManyEntities|TestCommandsRunWithoutAnyCode|TestABackfillSurvivesKills|TestAnInterruptedApplyOfSeveralJobsIsFinished|TestAPartitionThatForgetsDuringAnOperation|TestAReceiverThatIsDownForAnHour
 
 # A quarter of a simulation's time is the collection of garbage. What debuggers read is a third of the time of linking: -w.
 SIM := GOGC=400 $(GO)
@@ -103,7 +103,7 @@ suites: ## what hurts workers and servers, with the race detector: conformance, 
 
 unraced: ## what the race detector would find nothing in, or distort: other programs, the model, memory, requests
 	$(SIM) test -vet off -timeout $(TIMEOUT) -p 2 $(OTHERS)
-	$(SIM) test -vet off -timeout $(TIMEOUT) -p 3 -run '^($(UNRACED))$$' . ./cli ./web ./stage ./schedule ./internal/test/conformance
+	$(SIM) test -vet off -timeout $(TIMEOUT) -p 3 -run '^($(UNRACED))$$' . ./cli ./web ./stage ./schedule ./webhook ./internal/test/conformance
 
 security: ## do the documented rights suffice, does anything show a secret, is memory bounded?
 	$(GO) test -vet off -timeout $(TIMEOUT) -parallel 4 ./internal/test/security

@@ -107,6 +107,8 @@ var cases = []Case{
 	{Name: "schedule-triggers", About: scheduleTriggersAbout, Plan: planScheduleTriggers},
 	{Name: "schedule-idle", About: scheduleIdleAbout, Plan: planScheduleIdle},
 	{Name: "webhook", About: webhookAbout, Plan: planWebhook},
+	{Name: "webhook-scale", About: webhookScaleAbout, Plan: planWebhookScale},
+	{Name: "webhook-idle", About: webhookIdleAbout, Plan: planWebhookIdle},
 }
 
 // best runs some sides a few times in turn, and returns the one with the highest median rate under a name.

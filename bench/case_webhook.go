@@ -1,6 +1,11 @@
 package main
 
-import "context"
+import (
+	"context"
+	"time"
+
+	"github.com/runnel-go/runnel/bench/internal/stats"
+)
 
 const webhookAbout = "A backlog of a topic that is delivered to its subscribers, 100 events of 140 bytes in a batch, with one batch of each subscriber under " +
 	"way; the receiver reads the body and answers 204, in the same process. By hand is a loop of net/http for each subscriber that posts the same " +
@@ -29,5 +34,40 @@ func planWebhook(_ context.Context, b *Bench) (*Plan, error) {
 			ratio("rate", "bus, single events", "by hand, single events", atLeast(0.6)),
 		},
 		Columns: []Column{requestRate, requestCPU, requestOnTop},
+	}, nil
+}
+
+const webhookScaleAbout = "10 000 subscribers of 100 topics to which 100 events per second are published, with a deadline of 2 s: how long after it the batches " +
+	"come. In one side 100 of the subscribers are dead: half refuse, half hang for 20 s."
+
+func planWebhookScale(_ context.Context, b *Bench) (*Plan, error) {
+	t := Task{Stream: "bus", Partitions: drainPartitions, Readers: b.scale(10_000, 1_000), Rate: b.scale(100, 50), Length: time.Duration(b.scale(60, 10)) * time.Second}
+	dead := t
+	dead.Each = true
+	return &Plan{
+		Rounds: b.scale(3, 1),
+		Sides:  []Side{t.sideOf("all healthy", "scale-webhook", false), dead.sideOf("100 dead", "scale-webhook", false)},
+		Claims: []Claim{
+			ratio("p99", "100 dead", "all healthy", atMost(1.5)),
+			ratio("p50", "100 dead", "all healthy", stats.Bar{}),
+		},
+		Columns: []Column{{"p50", "p50 ms", 1}, {"p99", "p99 ms", 1}, {"batches", "batches", 1}},
+	}, nil
+}
+
+const webhookIdleAbout = "A worker whose bus has 10 000 subscribers, to whom nobody publishes anything, over two leases, beside one whose bus has none. Requests " +
+	"are what it writes to its connections."
+
+func planWebhookIdle(_ context.Context, b *Bench) (*Plan, error) {
+	t := Task{Stream: "bus", Partitions: drainPartitions, Length: time.Duration(b.scale(2, 1)) * defaultLease}
+	many := t
+	many.Readers = b.scale(10_000, 1_000)
+	return &Plan{
+		Rounds:  b.scale(idleRounds, 1),
+		Sides:   []Side{many.sideOf("10 000 subscribers", "idle-webhook", false), t.sideOf("none", "idle-webhook", false)},
+		Columns: []Column{{"requests", "requests/s", 1}, {"cpu", "CPU %", 1}, {"memory", "memory KiB", 1}},
+		Claims: []Claim{
+			figure("requests per second", "10 000 subscribers", "requests", "", atMost(5)),
+		},
 	}, nil
 }

@@ -89,6 +89,8 @@ var roles = map[string]func(context.Context, Task) (Result, error){
 	"idle-schedule":   idleSchedule,
 	"runnel-webhook":  runnelWebhook,
 	"bare-webhook":    byHand(bareWebhook),
+	"scale-webhook":   runnelWebhookScale,
+	"idle-webhook":    idleWebhook,
 	"watermill":       byHand(watermillDrain),
 	"asynq":           byHand(asynqDrain),
 	"redisqueue":      byHand(redisqueueDrain),

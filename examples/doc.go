@@ -16,6 +16,8 @@
 //	ownmain      in a main of one's own, with an HTTP server and a shared Redis client
 //	listings     entities, and stages that run over each of them until nothing is left to do
 //	nightly      jobs at logical times, whose tasks wait for each other
+//	webhook      a bus that tells others over HTTP what has changed
+//	receiver     the other end of one, which does nothing twice
 //	reconcile    the same for entities in a store of one's own
 //	layout       an app over several packages
 //	testing      a processor, and its tests without Redis

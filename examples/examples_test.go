@@ -40,12 +40,14 @@ var says = map[string]string{
 	"nightly":    "mailed ",
 	"outbox":     "is sent",
 	"ownmain":    "partitions gained",
+	"receiver":   "indexed update https://shop.example.com/orders/7",
 	"reconcile":  "at the provider",
 	"retry":      "attempt 3: ada paid 300 cents",
 	"rules":      "the press stands still",
 	"telemetry":  "fridge: 4.",
 	"testing":    "ada has 100 cents",
 	"timer":      "poll: every two seconds, on the leader",
+	"webhook":    "mail got msg_",
 }
 
 // TestExamples runs every example with --dev, or on a server where it has state there, until it has shown something, and
@@ -59,7 +61,7 @@ func TestExamples(t *testing.T) {
 			if says[name] == "" {
 				t.Fatal("what does it say? add it to says")
 			}
-			var env []string
+			env := []string{"ADDR=127.0.0.1:0"}
 			args := []string{"worker", "--dev"}
 			if name == "telemetry" {
 				env, args = []string{"REDIS_ADDR=" + redistest.Start(t).Addr()}, []string{"worker"}

@@ -6,6 +6,8 @@ import (
 	"strconv"
 	"testing"
 	"time"
+
+	"github.com/runnel-go/runnel/internal/test/tier"
 )
 
 // numbers are the texts of first and so on.
@@ -59,6 +61,8 @@ func TestBatchesAreCutByCountAndDeadline(t *testing.T) {
 
 // A receiver that is down for an hour costs few requests, and gets everything in order when it is back.
 func TestAReceiverThatIsDownForAnHour(t *testing.T) {
+	tier.Slow(t)
+	tier.Sequential(t)
 	inRig(t, nil, func(r *rig) {
 		r.start("one")
 		r.subscribe("mail", 100, -1, "orders")
@@ -203,4 +207,26 @@ func judge(t *testing.T, r *rig, client, topic string, n int) {
 			t.Fatalf("event %d is %s", i, url)
 		}
 	}
+}
+
+// A worker whose receivers hang ends when its time is over, and what it has begun comes again.
+func TestAWorkerThatEndsWhileReceiversHang(t *testing.T) {
+	inRig(t, nil, func(r *rig) {
+		w := r.start("one")
+		for i := range 8 {
+			r.subscribe(fmt.Sprint("mail", i), 10, -1, "orders")
+			r.answer(fmt.Sprintf("mail%d.example", i), func(*request) int { return 0 })
+		}
+		r.publish("orders", 0, 5)
+		time.Sleep(50 * time.Second)
+		r.must(w.Stop())
+		for i := range 8 {
+			r.answer(fmt.Sprintf("mail%d.example", i), nil)
+		}
+		r.start("two")
+		time.Sleep(2 * time.Minute)
+		for i := range 8 {
+			judge(t, r, fmt.Sprint("mail", i), "orders", 5)
+		}
+	})
 }

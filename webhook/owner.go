@@ -63,9 +63,11 @@ func (o *owner) run() {
 	o.b.feeds.join(o)
 	defer o.b.feeds.leave(o)
 	o.load()
-	for !o.done() {
+	for {
 		changed := o.own.Changed()
-		o.turn()
+		if o.turn(); o.done() {
+			return
+		}
 		o.wait(changed)
 	}
 }
