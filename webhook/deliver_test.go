@@ -189,7 +189,7 @@ func judge(t *testing.T, r *rig, client, topic string, n int) {
 		if was, again := content[one.id]; again && was != one.body {
 			t.Errorf("%s is another batch the second time", one.id)
 		}
-		if one.attempt != attempts[one.id]+1 {
+		if one.attempt <= attempts[one.id] { // one may be counted whose owner died before its request
 			t.Errorf("%s: attempt %d behind %d", one.id, one.attempt, attempts[one.id])
 		}
 		content[one.id], attempts[one.id] = one.body, one.attempt

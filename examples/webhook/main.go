@@ -1,7 +1,7 @@
 // Webhook is a bus, a service that publishes what happened to its orders, and one that wants to know.
 //
 //	go run ./examples/webhook worker --dev
-//	curl -u root-of-the-example:x 127.0.0.1:8080/topics
+//	curl -u root-token-of-the-example:x 127.0.0.1:8080/topics
 package main
 
 import (
@@ -23,7 +23,7 @@ import (
 func main() {
 	app := runnel.New("shop", nil)
 	bus := webhook.New(app, "bus", &webhook.Options{
-		RootToken: "root-of-the-example", AllowHTTP: true,
+		RootToken: "root-token-of-the-example", AllowHTTP: true,
 		AllowAddresses: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}, // the receiver below
 	})
 	secret := webhook.NewSecret()
