@@ -24,6 +24,7 @@ type owner struct {
 
 	subs    map[string]*subscriber
 	readers map[string]map[*subscriber]bool // by log
+	reloads map[string]bool                 // subscribers that are read; true: again
 	ready   []*subscriber                   // to be looked at
 	blocked map[place][]*subscriber         // that wait for a place
 	timers  timers
@@ -49,7 +50,7 @@ func newOwner(ctx context.Context, b *Bus, own *worker.Ownership) *owner {
 	n, epoch := own.At()
 	o := &owner{
 		b: b, own: own, log: own.Log(), n: n, epoch: epoch, fence: own.Fence(), mail: newMailbox(), room: make(signal, 1),
-		subs: map[string]*subscriber{}, readers: map[string]map[*subscriber]bool{}, blocked: map[place][]*subscriber{},
+		subs: map[string]*subscriber{}, readers: map[string]map[*subscriber]bool{}, reloads: map[string]bool{}, blocked: map[place][]*subscriber{},
 	}
 	o.saver.o, o.holds.o, o.holds.all = o, o, map[string]*hold{}
 	o.ctx, o.cancel = context.WithCancel(ctx)
@@ -96,13 +97,20 @@ func (o *owner) load() {
 
 // hint reads subscribers that have changed. It may be called by any goroutine.
 func (o *owner) hint(names map[string]bool) {
-	for name := range names {
-		o.reload(name)
-	}
+	o.mail.post(func() {
+		for name := range names {
+			o.reload(name)
+		}
+	})
 }
 
-// reload reads one subscriber, in a goroutine.
+// reload reads one subscriber, in a goroutine: one after the other, since what was read before must not come later.
 func (o *owner) reload(name string) {
+	if _, reading := o.reloads[name]; reading {
+		o.reloads[name] = true
+		return
+	}
+	o.reloads[name] = false
 	go func() {
 		o.b.reads <- struct{}{}
 		defer func() { <-o.b.reads }()
@@ -114,9 +122,16 @@ func (o *owner) reload(name string) {
 			}
 			return err
 		})
-		if s != nil {
-			o.mail.post(func() { o.store(name, s, unreadable) })
-		}
+		o.mail.post(func() {
+			again := o.reloads[name]
+			delete(o.reloads, name)
+			if s != nil {
+				o.store(name, s, unreadable)
+			}
+			if again {
+				o.reload(name)
+			}
+		})
 	}()
 }
 

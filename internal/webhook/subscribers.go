@@ -82,17 +82,22 @@ func (b *Bus) Subscribers(ctx context.Context, n int) iter.Seq2[*Subscriber, err
 	return func(yield func(*Subscriber, error) bool) {
 		for cursor := uint64(0); ; {
 			pairs, next, err := b.client.Retrying.HScan(ctx, b.key("whconf", n), cursor, "", page).Result()
+			var settings []any
 			var states [][]any
 			if err == nil {
-				states, err = b.states(ctx, n, pairs)
+				settings, states, err = b.together(ctx, n, pairs)
 			}
 			if err != nil {
 				yield(nil, err)
 				return
 			}
 			for i, state := range states {
+				text, there := settings[i].(string)
+				if !there {
+					continue // it was removed meanwhile
+				}
 				s := &Subscriber{Name: pairs[2*i]}
-				if err := s.read(pairs[2*i+1], state); !yield(s, err) {
+				if err := s.read(text, state); !yield(s, err) {
 					return
 				}
 			}
@@ -103,20 +108,25 @@ func (b *Bus) Subscribers(ctx context.Context, n int) iter.Seq2[*Subscriber, err
 	}
 }
 
-// states reads how far subscribers have come, whose names are every other one of pairs.
-func (b *Bus) states(ctx context.Context, n int, pairs []string) (out [][]any, err error) {
+// together reads settings and states of subscribers, whose names are every other one of pairs, at one moment: a state has the version
+// of the settings.
+func (b *Bus) together(ctx context.Context, n int, pairs []string) (settings []any, states [][]any, err error) {
 	if len(pairs) == 0 {
-		return nil, nil
+		return nil, nil, nil
 	}
-	var fields []string
+	var names, fields []string
 	for i := 0; i < len(pairs); i += 2 {
-		fields = append(fields, pairs[i], pairs[i]+":v", pairs[i]+":s")
+		names, fields = append(names, pairs[i]), append(fields, pairs[i], pairs[i]+":v", pairs[i]+":s")
 	}
-	all, err := b.client.Retrying.HMGet(ctx, b.key("whsub", n), fields...).Result()
-	for len(all) > 0 {
-		out, all = append(out, all[:3]), all[3:]
+	pipe := b.client.Retrying.TxPipeline()
+	wants, all := pipe.HMGet(ctx, b.key("whconf", n), names...), pipe.HMGet(ctx, b.key("whsub", n), fields...)
+	if _, err := pipe.Exec(ctx); err != nil {
+		return nil, nil, err
 	}
-	return out, err
+	for left := all.Val(); len(left) > 0; left = left[3:] {
+		states = append(states, left[:3])
+	}
+	return wants.Val(), states, nil
 }
 
 // Want replaces what a subscriber wants, as s was read, and returns the version of the settings. Nil settings forget the

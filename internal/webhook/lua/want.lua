@@ -14,7 +14,8 @@ if ARGV[3] == '' then
 	call('HDEL', KEYS[2], name, name .. ':v', name .. ':s')
 else
 	call('HSET', KEYS[1], name, ARGV[3])
-	call('HSETNX', KEYS[2], name .. ':v', '0')
+	local clock = call('TIME') -- so that a state of one that had this name before is never taken for its state
+	call('HSETNX', KEYS[2], name .. ':v', ('%.0f'):format(clock[1] * 1000000 + clock[2]))
 	version = ('%.0f'):format(call('HINCRBY', KEYS[2], name .. ':s', 1))
 end
 call('XADD', KEYS[3], '*', 'sub', name)

@@ -1,0 +1,151 @@
+package webhook_test
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/runnel-go/runnel"
+	"github.com/runnel-go/runnel/internal/keys"
+	"github.com/runnel-go/runnel/internal/store"
+	"github.com/runnel-go/runnel/internal/test/faultproxy"
+	"github.com/runnel-go/runnel/internal/test/redistest"
+	"github.com/runnel-go/runnel/internal/test/tier"
+	iwebhook "github.com/runnel-go/runnel/internal/webhook"
+)
+
+// calmly starts a server and what a storm has, but nothing fails.
+func calmly(t *testing.T) (*play, *redistest.Server, *redis.Client) {
+	t.Helper()
+	tier.Server(t)
+	server := redistest.Start(t)
+	s := newStorm(t, server.URL(), server.Addr(), runnel.LayoutStandalone, 1)
+	s.calm.Store(true)
+	s.published = map[string]int64{"orders": 0}
+	p := &play{storm: s}
+	t.Cleanup(p.end)
+	return p, server, server.Client(t)
+}
+
+// declared prepares a worker, which does not run yet.
+func (p *play) declared(server *redistest.Server) {
+	p.workers = append(p.workers, &blown{proxy: faultproxy.Start(p, server.Addr())})
+}
+
+func (p *play) rdb() *redis.Client {
+	opts, err := redis.ParseURL(p.url)
+	p.must(err)
+	rdb := redis.NewClient(opts)
+	p.Cleanup(func() { _ = rdb.Close() })
+	return rdb
+}
+
+// key returns a key of the delivery partition of a subscriber.
+func (p *play) key(kind, client string) string {
+	return keys.MustKind(kind).Key(p.bus.Calls().Client().Keys(), "bus", "", "", p.bus.PartitionOf(client))
+}
+
+// holders returns the key of the holders of a topic's log.
+func (p *play) holders(topic string) string {
+	log := p.bus.LogOf(topic)
+	return store.Holders(p.bus.Calls().Client().Keys(), "bus."+topic, log.Partition)
+}
+
+// another subscribes a tenant in the delivery partition of another.
+func (p *play) another(client string) *tenant {
+	p.Helper()
+	for i := 0; ; i++ {
+		if name := fmt.Sprint("other", i); p.bus.PartitionOf(name) == p.bus.PartitionOf(client) {
+			c := p.tenant(name, "orders")
+			p.publish("orders", 1)
+			return c
+		}
+	}
+}
+
+// tenant subscribes one to topics.
+func (p *play) tenant(client string, topics ...string) *tenant {
+	p.Helper()
+	c := &tenant{s: p.storm, client: client, topics: map[string]bool{}}
+	for _, topic := range topics {
+		c.topics[topic] = true
+	}
+	c.subscribe()
+	p.tenants = append(p.tenants, c)
+	return c
+}
+
+// got returns which events of a topic a tenant has received.
+func (c *tenant) got(topic string) (all []int64) {
+	c.s.judge.of(c.name(), func(j *judged) {
+		for n := range j.received[topic] {
+			all = append(all, n)
+		}
+	})
+	slices.Sort(all)
+	return all
+}
+
+// hears waits until a tenant has an event.
+func (c *tenant) hears(topic string, n int64) {
+	c.s.Helper()
+	redistest.Eventually(c.s, c.name()+" has the event", func() bool { return slices.Contains(c.got(topic), n) }, c.s.log.String)
+}
+
+// A state that was saved for a subscriber that was removed, and made anew meanwhile, is not taken for the state of the new one.
+func TestASaveOfASubscriberThatIsAnotherByNow(t *testing.T) {
+	p, _, rdb := calmly(t)
+	c := p.tenant("mail", "orders")
+	was, _ := c.look()
+	c.remove()
+	c.subscribe()
+	n := p.bus.PartitionOf("mail")
+	p.must(rdb.HSet(p.ctx, p.bus.Calls().Client().Partition("bus", iwebhook.Processor, n).Own, "tenure", "me").Err())
+	save := &iwebhook.Save{Name: "mail", Replaces: was.Saved, Settings: was.Version, State: []byte(`{"sent":7}`)}
+	p.must(p.bus.Calls().Save(p.ctx, n, "me", []*iwebhook.Save{save}))
+	if now, state := c.look(); save.Result != iwebhook.Replaced || state.Sent != 0 {
+		t.Errorf("the result is %q, the state %s", save.Result, now.State)
+	}
+}
+
+// A pause that comes while a new owner reads its subscribers holds.
+func TestAPauseWhileSubscribersAreRead(t *testing.T) {
+	p, server, _ := calmly(t)
+	c := p.tenant("mail", "orders")
+	p.declared(server)
+	proxy := p.workers[0].proxy
+	held := proxy.On("HSCAN", 1).Containing(p.key("whconf", "mail")).Do(faultproxy.HoldReply(nil))
+	p.run(p.workers[0])
+	held.Wait(t)
+	c.pause()
+	held.Release()
+	p.publish("orders", 1)
+	other := p.another("mail") // in the same partition: when it has events, the owner has seen the pause
+	other.hears("orders", 2)
+	if got := c.got("orders"); len(got) > 0 {
+		t.Errorf("it is paused, and got %v", got)
+	}
+}
+
+// What is read of a subscriber first is not taken for newer than what is read last.
+func TestReadsOfASubscriberKeepTheirOrder(t *testing.T) {
+	p, server, _ := calmly(t)
+	p.declared(server)
+	proxy := p.workers[0].proxy
+	p.run(p.workers[0])
+	c := p.tenant("mail", "orders")
+	p.publish("orders", 1)
+	c.hears("orders", 1)
+	held := proxy.On("HGET", 1).Containing(p.key("whconf", "mail")).Do(faultproxy.HoldReply(nil))
+	reads := proxy.Hits("EXEC")
+	c.remove()
+	held.Wait(t)
+	c.subscribe()
+	redistest.Within(300*time.Millisecond, func() bool { return proxy.Hits("EXEC") > reads+1 }) // in vain: it waits for the first one
+	held.Release()
+	p.publish("orders", 1)
+	c.hears("orders", 2)
+}
