@@ -86,7 +86,7 @@ func (v *holds) due(name string, h *hold) (one iwebhook.Hold, ok bool) {
 		return one, false
 	}
 	log, err := iwebhook.ParseLog(name)
-	one.Log, one.Pinned = log, h.pins
+	one.Log, one.Epoch, one.Pinned = log, v.o.epoch, h.pins
 	h.at, h.urgent, h.pins = one.At, false, nil
 	if one.None {
 		delete(v.all, name)

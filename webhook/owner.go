@@ -91,7 +91,11 @@ func (o *owner) load() {
 			}
 			o.store(s.Name, s, err)
 		}
-		return nil
+		topics, err := o.b.calls.Topics(o.ctx)
+		for name := range topics { // a former owner may hold what nobody needs by now
+			o.holds.of(o.b.logOf(name).String()).urgent = true
+		}
+		return err
 	})
 }
 
@@ -158,6 +162,10 @@ func (o *owner) store(name string, stored *iwebhook.Subscriber, err error) {
 		return
 	}
 	o.index(s)
+	for log := range s.wants.Topics { // what is held replaces their pins
+		h := o.holds.of(log)
+		h.urgent, h.pins = true, append(h.pins, s.name)
+	}
 	o.look(s)
 }
 
@@ -192,8 +200,7 @@ func (o *owner) index(s *subscriber) {
 			o.b.feeds.want(o, log, true)
 		}
 		o.readers[log][s] = true
-		h := o.holds.of(log)
-		h.urgent, h.pins = true, append(h.pins, s.name)
+		o.holds.of(log).urgent = true
 	}
 }
 

@@ -236,11 +236,36 @@ func (b subscriptions) change(ctx context.Context, client string, how func(old *
 		if err != nil {
 			return err
 		}
-		if _, err = b.calls.Want(ctx, n, old, wants); !errors.Is(err, iwebhook.ErrConflict) {
+		if _, err = b.calls.Want(ctx, n, old, wants); err == nil {
+			err = b.unpin(ctx, client, old.Settings, wants)
+		}
+		if !errors.Is(err, iwebhook.ErrConflict) {
 			return err
 		}
 	}
 	return fmt.Errorf("subscriber %s: %w, %d times", client, iwebhook.ErrConflict, mostReplacements)
+}
+
+// unpin removes the pins of logs that a subscriber does not want any more. Its owner may never hear that it did.
+func (b subscriptions) unpin(ctx context.Context, client string, old, wants *iwebhook.Settings) error {
+	if old == nil {
+		return nil
+	}
+	for name := range old.Topics {
+		if wants != nil {
+			if _, still := wants.Topics[name]; still {
+				continue
+			}
+		}
+		log, err := iwebhook.ParseLog(name)
+		if err == nil {
+			err = b.calls.Unpin(ctx, log, client)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // changeStored is change of a subscriber that is there.

@@ -34,9 +34,16 @@ func (b *Bus) KeepPin(ctx context.Context, l Log, subscriber string) error {
 	return err
 }
 
+// Unpin removes the pin of a subscriber that wants nothing of a log any more. It may be repeated.
+func (b *Bus) Unpin(ctx context.Context, l Log, subscriber string) error {
+	_, err := b.do(ctx, "unpin", []string{b.holders(l)}, pinOf(subscriber))
+	return err
+}
+
 // A Hold says up to where the subscribers of a delivery partition have come in a log.
 type Hold struct {
 	Log    Log
+	Epoch  int64 // of the owner
 	At     delivery.ID
 	None   bool     // they need nothing of it
 	Pinned []string // subscribers whose pins it replaces
@@ -49,7 +56,7 @@ func (b *Bus) Hold(ctx context.Context, n int, h Hold, keep int64) error {
 	if !h.None {
 		at = h.At.String()
 	}
-	args := []any{"deliver:" + strconv.Itoa(n), at}
+	args := []any{n, h.Epoch, at}
 	for _, name := range h.Pinned {
 		args = append(args, pinOf(name))
 	}
