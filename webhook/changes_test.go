@@ -3,6 +3,7 @@ package webhook_test
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -15,14 +16,15 @@ import (
 	"github.com/runnel-go/runnel/internal/test/redistest"
 	"github.com/runnel-go/runnel/internal/test/tier"
 	iwebhook "github.com/runnel-go/runnel/internal/webhook"
+	"github.com/runnel-go/runnel/webhook"
 )
 
 // calmly starts a server and what a storm has, but nothing fails.
-func calmly(t *testing.T) (*play, *redistest.Server, *redis.Client) {
+func calmly(t *testing.T, adjust ...func(*webhook.Options)) (*play, *redistest.Server, *redis.Client) {
 	t.Helper()
 	tier.Server(t)
 	server := redistest.Start(t)
-	s := newStorm(t, server.URL(), server.Addr(), runnel.LayoutStandalone, 1)
+	s := newStorm(t, server.URL(), server.Addr(), runnel.LayoutStandalone, 1, adjust...)
 	s.calm.Store(true)
 	s.published = map[string]int64{"orders": 0}
 	p := &play{storm: s}
@@ -41,6 +43,15 @@ func (p *play) rdb() *redis.Client {
 	rdb := redis.NewClient(opts)
 	p.Cleanup(func() { _ = rdb.Close() })
 	return rdb
+}
+
+// fenced returns how often the server has refused a former owner.
+func (p *play) fenced() (n int) {
+	p.Helper()
+	for line := range strings.Lines(p.rdb().Info(p.ctx, "errorstats").Val()) {
+		_, _ = fmt.Sscanf(line, "errorstat_FENCED:count=%d", &n)
+	}
+	return n
 }
 
 // key returns a key of the delivery partition of a subscriber.
@@ -148,4 +159,33 @@ func TestReadsOfASubscriberKeepTheirOrder(t *testing.T) {
 	held.Release()
 	p.publish("orders", 1)
 	c.hears("orders", 2)
+}
+
+// A former owner whose save comes late stores nothing, and makes no request for it.
+func TestASaveThatComesLateIsFenced(t *testing.T) {
+	p, server, _ := calmly(t)
+	p.declared(server)
+	proxy := p.workers[0].proxy
+	p.run(p.workers[0])
+	c := p.tenant("mail", "orders")
+	p.publish("orders", 1)
+	c.hears("orders", 1)
+	held := proxy.On("EVALSHA", 1).Containing(p.key("whsub", "mail"), p.bus.Calls().Client().Partition("bus", iwebhook.Processor, p.bus.PartitionOf("mail")).Own).Do(faultproxy.Hold)
+	p.publish("orders", 1)
+	held.Wait(t)
+	proxy.Pause() // its lease ends
+	p.declared(server)
+	p.run(p.workers[1])
+	c.hears("orders", 2)
+	p.publish("orders", 1)
+	c.hears("orders", 3)
+	c.settle()
+	stored, _ := c.look()
+	proxy.Resume()
+	held.Release()
+	redistest.Eventually(t, "the save is refused", func() bool { return p.fenced() > 0 })
+	if now, _ := c.look(); now.State != stored.State {
+		t.Errorf("from %s to %s", stored.State, now.State)
+	}
+	p.judged()
 }

@@ -34,8 +34,10 @@ var local = []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}
 type storm struct {
 	*testing.T
 	url, addr string // addr: of one server, "" for a cluster
+	userinfo  string // of workers, with @
 	layout    runnel.KeyLayout
 	retry     runnel.Retry
+	adjust    []func(*webhook.Options)
 	bus       *webhook.Bus // outside of the workers, on a connection that nothing hurts
 	ctx       context.Context
 	judge     umpire
@@ -48,7 +50,8 @@ type storm struct {
 	running sync.WaitGroup
 	started int
 
-	calm   atomic.Bool
+	calm   atomic.Bool               // receivers answer with success, as answer says otherwise
+	answer func(r *http.Request) int // of a calm storm: the status
 	randMu sync.Mutex
 	rand   *rand.Rand
 }
@@ -57,11 +60,12 @@ type storm struct {
 type blown struct {
 	proxy *faultproxy.Proxy // nil in a cluster
 	stop  context.CancelFunc
+	gone  atomic.Bool // cut off from the server
 }
 
-func newStorm(t *testing.T, url, addr string, layout runnel.KeyLayout, seed uint64) *storm {
+func newStorm(t *testing.T, url, addr string, layout runnel.KeyLayout, seed uint64, adjust ...func(*webhook.Options)) *storm {
 	t.Helper()
-	s := &storm{T: t, url: url, addr: addr, layout: layout, ctx: t.Context(), rand: rand.New(rand.NewPCG(seed, 0))}
+	s := &storm{T: t, adjust: adjust, url: url, addr: addr, layout: layout, ctx: t.Context(), rand: rand.New(rand.NewPCG(seed, 0))}
 	s.retry = runnel.Retry{Max: []int{4, 1_000_000}[s.pick(2)], MinBackoff: 30 * time.Millisecond, MaxBackoff: 300 * time.Millisecond}
 	s.receivers = httptest.NewUnstartedServer(s)
 	s.receivers.Config.ErrorLog = log.New(io.Discard, "", 0)
@@ -90,10 +94,14 @@ func (s *storm) app(url, name string) *runnel.App {
 }
 
 func (s *storm) declare(app *runnel.App) *webhook.Bus {
-	return webhook.New(app, "bus", &webhook.Options{
+	opts := &webhook.Options{
 		Partitions: stormPartitions, Lease: stormLease, Grace: stormLease / 2, Retry: &s.retry, Keep: 50, Timeout: 2 * time.Second,
 		AllowHTTP: true, AllowAddresses: local,
-	})
+	}
+	for _, change := range s.adjust {
+		change(opts)
+	}
+	return webhook.New(app, "bus", opts)
 }
 
 // start starts a worker.
@@ -110,7 +118,7 @@ func (s *storm) start() {
 func (s *storm) run(w *blown) {
 	url := s.url
 	if w.proxy != nil {
-		url = "redis://" + w.proxy.Addr()
+		url = "redis://" + s.userinfo + w.proxy.Addr()
 	}
 	s.started++
 	app := s.app(url, fmt.Sprint("w", s.started))
@@ -119,14 +127,11 @@ func (s *storm) run(w *blown) {
 	ctx, w.stop = context.WithCancel(context.WithoutCancel(s.ctx))
 	s.running.Go(func() {
 		defer app.Close()
-		if err := app.Run(ctx); err != nil && !s.ended(w) {
+		if err := app.Run(ctx); err != nil && !w.gone.Load() {
 			s.Errorf("worker: %v", err)
 		}
 	})
 }
-
-// ended reports whether a worker was ended from outside.
-func (s *storm) ended(w *blown) bool { return w.proxy != nil }
 
 // hurt does something to one worker.
 func (s *storm) hurt() {
@@ -138,6 +143,7 @@ func (s *storm) hurt() {
 		s.workers = append(s.workers[:i], s.workers[i+1:]...)
 		s.start()
 	case x < 30: // it is gone for good
+		w.gone.Store(true)
 		w.proxy.Close()
 		w.stop()
 		s.workers = append(s.workers[:i], s.workers[i+1:]...)
@@ -191,6 +197,12 @@ func (s *storm) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	time.Sleep(time.Duration(s.pick(2000)) * time.Microsecond)
 	if !s.calm.Load() && s.fails(w, r, len(items)) {
 		return
+	}
+	if s.calm.Load() && s.answer != nil {
+		if status := s.answer(r); status != http.StatusNoContent {
+			w.WriteHeader(status)
+			return
+		}
 	}
 	s.judge.answered(name, items)
 	if !s.calm.Load() && s.chance(4) {

@@ -104,6 +104,14 @@ func (b *Bus) claim(ctx context.Context, topic, client string) error {
 		if err != nil {
 			return err
 		}
+		if t == nil { // the server may have lost all that was stored
+			b.streamsMu.Lock()
+			delete(b.streams, topic)
+			b.streamsMu.Unlock()
+			if err := b.ensureStream(ctx, topic); err != nil {
+				return err
+			}
+		}
 		if t == nil || t.Publisher == "" && client != "" {
 			next := iwebhook.Topic{Partitions: topicPartitions, Created: time.Now().UTC()}
 			if t != nil {
