@@ -116,7 +116,7 @@ func TestASaveOfASubscriberThatIsAnotherByNow(t *testing.T) {
 	n := p.bus.PartitionOf("mail")
 	p.must(rdb.HSet(p.ctx, p.bus.Calls().Client().Partition("bus", iwebhook.Processor, n).Own, "tenure", "me").Err())
 	save := &iwebhook.Save{Name: "mail", Replaces: was.Saved, Settings: was.Version, State: []byte(`{"sent":7}`)}
-	p.must(p.bus.Calls().Save(p.ctx, n, "me", []*iwebhook.Save{save}))
+	p.must(iwebhook.NewOwners(p.bus.Calls()).Save(p.ctx, n, "me", []*iwebhook.Save{save}))
 	if now, state := c.look(); save.Result != iwebhook.Replaced || state.Sent != 0 {
 		t.Errorf("the result is %q, the state %s", save.Result, now.State)
 	}
