@@ -1,6 +1,7 @@
 package webhook_test
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -37,12 +38,15 @@ func (p *play) declared(server *redistest.Server) {
 	p.workers = append(p.workers, &blown{proxy: faultproxy.Start(p, server.Addr())})
 }
 
+// rdb returns a client of the server.
 func (p *play) rdb() *redis.Client {
-	opts, err := redis.ParseURL(p.url)
-	p.must(err)
-	rdb := redis.NewClient(opts)
-	p.Cleanup(func() { _ = rdb.Close() })
-	return rdb
+	if p.direct == nil {
+		opts, err := redis.ParseURL(p.url)
+		p.must(err)
+		p.direct = redis.NewClient(opts)
+		p.Cleanup(func() { _ = p.direct.Close() })
+	}
+	return p.direct
 }
 
 // fenced returns how often the server has refused a former owner.
@@ -106,19 +110,36 @@ func (c *tenant) hears(topic string, n int64) {
 	redistest.Eventually(c.s, c.name()+" has the event", func() bool { return slices.Contains(c.got(topic), n) }, c.s.log.String)
 }
 
-// A state that was saved for a subscriber that was removed, and made anew meanwhile, is not taken for the state of the new one.
-func TestASaveOfASubscriberThatIsAnotherByNow(t *testing.T) {
+// What is saved counts on a state, on settings and on owning the partition.
+func TestWhatASaveCountsOn(t *testing.T) {
 	p, _, rdb := calmly(t)
 	c := p.tenant("mail", "orders")
-	was, _ := c.look()
-	c.remove()
-	c.subscribe()
 	n := p.bus.PartitionOf("mail")
 	p.must(rdb.HSet(p.ctx, p.bus.Calls().Client().Partition("bus", iwebhook.Processor, n).Own, "tenure", "me").Err())
-	save := &iwebhook.Save{Name: "mail", Replaces: was.Saved, Settings: was.Version, State: []byte(`{"sent":7}`)}
-	p.must(iwebhook.NewOwners(p.bus.Calls()).Save(p.ctx, n, "me", []*iwebhook.Save{save}))
-	if now, state := c.look(); save.Result != iwebhook.Replaced || state.Sent != 0 {
-		t.Errorf("the result is %q, the state %s", save.Result, now.State)
+	was, _ := c.look()
+	save := func(fence, name string, replaces int64, settings string, want iwebhook.SaveResult) {
+		t.Helper()
+		one := &iwebhook.Save{Name: name, Replaces: replaces, Settings: settings, State: []byte(`{"sent":7}`)}
+		err := p.bus.Calls().Save(p.ctx, n, fence, []*iwebhook.Save{one})
+		if fenced := errors.Is(err, store.ErrFenced); one.Result != want || fenced != (want == 0) {
+			t.Errorf("the result is %q, %v, want %q", one.Result, err, want)
+		}
+	}
+	save("another", "mail", was.Saved, was.Version, 0)
+	save("me", "mail", was.Saved, was.Version+"0", iwebhook.Changed)
+	save("me", "mail", was.Saved+1, was.Version, iwebhook.Replaced)
+	save("me", "crm", was.Saved, was.Version, iwebhook.Gone)
+	if now, _ := c.look(); now.State != "" || now.Saved != was.Saved {
+		t.Errorf("the state is %s, %d", now.State, now.Saved)
+	}
+	for range 2 { // the second is a repetition
+		save("me", "mail", was.Saved, was.Version, iwebhook.Saved)
+	}
+	c.remove()
+	c.subscribe() // another one of the same name
+	save("me", "mail", was.Saved, was.Version, iwebhook.Replaced)
+	if now, _ := c.look(); now.State != "" {
+		t.Errorf("the state is %s", now.State)
 	}
 }
 

@@ -11,7 +11,13 @@ func (b *Bus) Calls() *iwebhook.Bus {
 }
 
 // PartitionOf returns the delivery partition of a subscriber.
-func (b *Bus) PartitionOf(subscriber string) int { return b.partition(subscriber) }
+func (b *Bus) PartitionOf(subscriber string) int {
+	b.Calls()
+	return b.partition(subscriber)
+}
 
 // LogOf returns the log of a topic.
-func (b *Bus) LogOf(topic string) iwebhook.Log { return b.logOf(topic) }
+func (b *Bus) LogOf(topic string) iwebhook.Log {
+	b.Calls()
+	return b.logOf(topic)
+}

@@ -4,30 +4,25 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/runnel-go/runnel/internal/delivery"
 	"github.com/runnel-go/runnel/internal/test/redistest"
 	iwebhook "github.com/runnel-go/runnel/internal/webhook"
 )
 
 // A log is kept for nobody who needs nothing of it.
 func TestHoldersGoWithThoseWhoNeedThem(t *testing.T) {
-	holders := func(p *play) (all []string) {
-		for name := range p.rdb().HGetAll(p.ctx, p.holders("orders")).Val() {
-			all = append(all, name)
-		}
-		return all
-	}
 	owned := func(p *play) func() bool { // by an owner alone
 		return func() bool {
-			all := holders(p)
+			all := p.holding()
 			return len(all) == 1 && strings.HasPrefix(all[0], "deliver:")
 		}
 	}
-	none := func(p *play) func() bool { return func() bool { return len(holders(p)) == 0 } }
+	none := func(p *play) func() bool { return func() bool { return len(p.holding()) == 0 } }
 	t.Run("removed before its owner knew it", func(t *testing.T) {
 		p, _, _ := calmly(t)
 		p.publish("orders", 1)
 		p.tenant("mail", "orders").remove()
-		if all := holders(p); len(all) > 0 {
+		if all := p.holding(); len(all) > 0 {
 			t.Errorf("holders are %v", all)
 		}
 	})
@@ -44,7 +39,7 @@ func TestHoldersGoWithThoseWhoNeedThem(t *testing.T) {
 		p.publish("orders", 3)
 		p.must(p.bus.Unsubscribe(p.ctx, "mail", "orders"))
 		c.subscribe()
-		redistest.Eventually(t, "the owner alone holds the log", owned(p), func() string { return strings.Join(holders(p), " ") })
+		redistest.Eventually(t, "the owner alone holds the log", owned(p), func() string { return strings.Join(p.holding(), " ") })
 	})
 	t.Run("removed while nobody owned it", func(t *testing.T) {
 		p, server, _ := calmly(t)
@@ -57,23 +52,67 @@ func TestHoldersGoWithThoseWhoNeedThem(t *testing.T) {
 		c.remove()
 		p.workers = nil
 		p.start()
-		redistest.Eventually(t, "nobody holds the log", none(p), func() string { return strings.Join(holders(p), " ") })
+		redistest.Eventually(t, "nobody holds the log", none(p), func() string { return strings.Join(p.holding(), " ") })
 	})
-	t.Run("a former owner says nothing", func(t *testing.T) {
-		p, _, _ := calmly(t)
-		p.publish("orders", 2)
-		hold := iwebhook.Hold{Log: p.bus.LogOf("orders"), Epoch: 8, At: p.last("orders")}
-		for range 2 {
-			p.must(p.bus.Calls().Hold(p.ctx, 3, hold, 10))
-		}
-		p.must(p.bus.Calls().Hold(p.ctx, 3, iwebhook.Hold{Log: hold.Log, Epoch: 7, None: true}, 10))
-		if all := holders(p); len(all) != 1 || all[0] != "deliver:3:8" {
-			t.Errorf("holders are %v", all)
-		}
-		hold.Epoch = 9
+}
+
+// A log keeps what its holders need, whoever has it trimmed, and what comes behind a subscription that no owner knows yet.
+func TestLogsKeepWhatIsNeeded(t *testing.T) {
+	p, _, rdb := calmly(t)
+	log := p.bus.LogOf("orders")
+	first := func() int64 {
+		extents, err := p.bus.Calls().Extents(p.ctx, []iwebhook.Log{log})
+		p.must(err)
+		return extents[log].First.N
+	}
+	hold := func(n int, at int64) {
+		t.Helper()
+		entry := rdb.XRangeN(p.ctx, p.bus.Calls().Key(log), "-", "+", at-first()+1).Val()
+		id, err := delivery.ParseID(entry[len(entry)-1].ID)
+		p.must(err)
+		p.must(p.bus.Calls().Hold(p.ctx, n, iwebhook.Hold{Log: log, Epoch: 1, At: id}, 10))
+	}
+	p.publish("orders", 200)
+	hold(3, 50)
+	hold(2, 150)
+	if got := first(); got != 51 {
+		t.Errorf("the first entry is %d, want 51", got)
+	}
+	p.tenant("mail", "orders")
+	if at := rdb.HGet(p.ctx, p.holders("orders"), "pin:mail").Val(); at != p.last("orders").String() {
+		t.Errorf("the pin is %q, want %s without a time", at, p.last("orders"))
+	}
+	p.publish("orders", 100)
+	hold(3, 300)
+	hold(2, 300)
+	if got := first(); got != 201 {
+		t.Errorf("the first entry is %d, want 201", got)
+	}
+}
+
+// A former owner of a partition neither holds a log nor takes away what the next one holds.
+func TestAFormerOwnerHoldsNothing(t *testing.T) {
+	p, _, _ := calmly(t)
+	p.publish("orders", 2)
+	hold := iwebhook.Hold{Log: p.bus.LogOf("orders"), Epoch: 8, At: p.last("orders")}
+	for range 2 {
 		p.must(p.bus.Calls().Hold(p.ctx, 3, hold, 10))
-		if all := holders(p); len(all) != 1 || all[0] != "deliver:3:9" {
-			t.Errorf("holders are %v", all)
-		}
-	})
+	}
+	p.must(p.bus.Calls().Hold(p.ctx, 3, iwebhook.Hold{Log: hold.Log, Epoch: 7, None: true}, 10))
+	if all := p.holding(); len(all) != 1 || all[0] != "deliver:3:8" {
+		t.Errorf("holders are %v", all)
+	}
+	hold.Epoch = 9
+	p.must(p.bus.Calls().Hold(p.ctx, 3, hold, 10))
+	if all := p.holding(); len(all) != 1 || all[0] != "deliver:3:9" {
+		t.Errorf("holders are %v", all)
+	}
+}
+
+// holding returns who holds the log of the orders.
+func (p *play) holding() (all []string) {
+	for name := range p.rdb().HGetAll(p.ctx, p.holders("orders")).Val() {
+		all = append(all, name)
+	}
+	return all
 }

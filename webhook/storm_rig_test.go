@@ -95,7 +95,7 @@ func (s *storm) app(url, name string) *runnel.App {
 
 func (s *storm) declare(app *runnel.App) *webhook.Bus {
 	opts := &webhook.Options{
-		Partitions: stormPartitions, Lease: stormLease, Grace: stormLease / 2, Retry: &s.retry, Keep: 50, Timeout: 2 * time.Second,
+		Partitions: stormPartitions, Lease: stormLease, Retry: &s.retry, Keep: 50, Timeout: 2 * time.Second,
 		AllowHTTP: true, AllowAddresses: local,
 	}
 	for _, change := range s.adjust {

@@ -8,6 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/redis/go-redis/v9"
+
 	"github.com/runnel-go/runnel"
 	"github.com/runnel-go/runnel/internal/delivery"
 	"github.com/runnel-go/runnel/internal/test/redistest"
@@ -102,7 +104,8 @@ func playStorm(t *testing.T, s *storm, seed uint64) {
 type play struct {
 	*storm
 	tenants []*tenant
-	gone    delivery.Figures
+	gone    delivery.Figures // of those that were removed
+	direct  *redis.Client    // see rdb
 }
 
 func (p *play) publish(topic string, n int) {

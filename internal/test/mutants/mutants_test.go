@@ -56,6 +56,14 @@ func TestScheduleMutants(t *testing.T) {
 	}
 }
 
+// So is every rule of webhook buses.
+func TestWebhookMutants(t *testing.T) {
+	tier.Slow(t)
+	for pkg, list := range webhookMutants {
+		t.Run(strings.ReplaceAll(pkg, "/", "_"), func(t *testing.T) { try(t, pkg, list) })
+	}
+}
+
 // try runs the tests of a package that belong to mutants, each with its mutant, which it must notice, and
 // all of them without any.
 func try(t *testing.T, pkg string, mutants []mutant) {
@@ -109,7 +117,7 @@ func TestTextsOfMutantsAreThereOnce(t *testing.T) {
 // variants are the programs without one rule of all lists, by the rule.
 func variants() map[string]variant {
 	all := map[string]variant{}
-	for _, list := range append(slices.Concat(slices.Collect(maps.Values(stageMutants)), slices.Collect(maps.Values(scheduleMutants))), mutants) {
+	for _, list := range append(slices.Concat(slices.Collect(maps.Values(stageMutants)), slices.Collect(maps.Values(scheduleMutants)), slices.Collect(maps.Values(webhookMutants))), mutants) {
 		for _, m := range list {
 			all[m.rule] = variant{m.rule, []edit{{m.file, m.old, m.new}}}
 		}

@@ -1,0 +1,40 @@
+package mutants
+
+const (
+	saveLua  = "internal/webhook/lua/save.lua"
+	holdLua  = "internal/webhook/lua/hold.lua"
+	ownerGo  = "webhook/owner.go"
+	gone     = "TestHoldersGoWithThoseWhoNeedThem/"
+	needed   = "TestLogsKeepWhatIsNeeded"
+	countsOn = "TestWhatASaveCountsOn"
+)
+
+// webhookMutants are programs without one rule of webhook buses, by the package whose tests notice.
+var webhookMutants = map[string][]mutant{
+	"internal/delivery": {
+		{"what is missing is counted", "internal/delivery/state.go", "s.Dropped += to.N - s.Settled[log].N - events", "", "TestManyDropped"},
+	},
+	"webhook": {
+		{"a former owner saves nothing", saveLua, "local fenced = fence(KEYS[1], ARGV[1])", "local fenced = nil", countsOn},
+		{"a batch begins under the settings that it counts on", saveLua, "elseif settings ~= '' and known[2] ~= settings then", "elseif false then", countsOn},
+		{"a state replaces the one that it counts on", saveLua, "elseif known[1] ~= version then", "elseif false then", countsOn},
+		{
+			"a subscriber that is made anew has other versions", "internal/webhook/lua/want.lua",
+			"('%.0f'):format(clock[1] * 1000000 + clock[2])", "'0'", countsOn,
+		},
+		{"a batch is stored before its request", "webhook/send.go", "s.save(s.settings)", "s.request(s.batch)", "TestOwnersThatDie/kill"},
+		{
+			"settings have their version", "internal/webhook/subscribers.go",
+			"text, there := settings[i].(string)", "text, there := pairs[2*i+1], settings[i] != nil", "TestAPauseWhileSubscribersAreRead",
+		},
+		{"reads of a subscriber do not overtake", ownerGo, "if _, reading := o.reloads[name]; reading {", "if _, reading := o.reloads[name]; reading && o.n < 0 {", "TestReadsOfASubscriberKeepTheirOrder"},
+		{"holders keep what they need", "internal/store/lua/holders.lua", "if not keep or before(id, keep) then keep, who, foreign = id, holders[i], false end", "", needed},
+		{"a pin lasts", "internal/webhook/lua/last.lua", "if at then", "if false then", needed},
+		{"a removed subscriber has no pin", "internal/webhook/lua/unpin.lua", "if at and", "if false and", gone + "removed_before_its_owner_knew_it"},
+		{"an owner replaces all pins", ownerGo, "h.urgent, h.pins = true, append(h.pins, s.name)", "h.urgent = h.pins != nil", gone + "topic_that_ended_and_goes_on"},
+		{"an owner takes over holders", ownerGo, "o.holds.of(o.b.logOf(name).String()).urgent = true", "_ = name", gone + "removed_while_nobody_owned_it"},
+		{"a former owner holds nothing", holdLua, "then return 0 end", "then local _ end", "TestAFormerOwnerHoldsNothing"},
+		{"holds need no memory", holdLua, "even_if_full(KEYS[1]) -- what it lets go takes more", "", "TestAServerWithoutMemory"},
+		{"a topic that was lost is made again", "webhook/topics.go", "delete(b.streams, topic)", "_ = topic", "TestAServerThatForgetsEverything"},
+	},
+}
