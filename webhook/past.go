@@ -79,6 +79,9 @@ func (f *feeds) ask(name string, behind delivery.ID, tell heard) {
 	f.b.count.Add(buses.Cold, f.b.name)
 	go func() {
 		f.b.reads <- struct{}{}
+		f.mu.Lock()
+		before := len(one.past.asked[behind])
+		f.mu.Unlock()
 		events, err := f.entries(one.log, behind)
 		<-f.b.reads
 		f.mu.Lock()
@@ -86,8 +89,12 @@ func (f *feeds) ask(name string, behind delivery.ID, tell heard) {
 		delete(one.past.asked, behind)
 		one.past.add(behind, events)
 		f.mu.Unlock()
-		for _, tell := range waiting {
-			tell(events, err)
+		for i, tell := range waiting {
+			if i >= before && len(events) == 0 && err == nil {
+				f.ask(name, behind, tell) // there may be something by now
+			} else {
+				tell(events, err)
+			}
 		}
 	}()
 }

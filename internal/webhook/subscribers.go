@@ -61,9 +61,9 @@ func (s *Subscriber) read(settings string, state []any) error {
 
 // Subscriber returns a subscriber of a delivery partition; its Settings are nil if there is none.
 func (b *Bus) Subscriber(ctx context.Context, n int, name string) (*Subscriber, error) {
-	pipe := b.client.Retrying.TxPipeline()
-	settings := pipe.HGet(ctx, b.key("whconf", n), name)
+	pipe := b.client.Retrying.Pipeline() // no transaction: a full server refuses it
 	state := pipe.HMGet(ctx, b.key("whsub", n), name, name+":v", name+":s")
+	settings := pipe.HGet(ctx, b.key("whconf", n), name) // behind their version: see together
 	s := &Subscriber{Name: name}
 	if _, err := pipe.Exec(ctx); err == redis.Nil { //nolint:errorlint // Exec returns it as it is
 		return s, nil
@@ -108,8 +108,8 @@ func (b *Bus) Subscribers(ctx context.Context, n int) iter.Seq2[*Subscriber, err
 	}
 }
 
-// together reads settings and states of subscribers, whose names are every other one of pairs, at one moment: a state has the version
-// of the settings.
+// together reads settings and states of subscribers, whose names are every other one of pairs. Settings are read behind their
+// version: if they change in between, no batch begins under that version. The other way round they would pass for the newer ones.
 func (b *Bus) together(ctx context.Context, n int, pairs []string) (settings []any, states [][]any, err error) {
 	if len(pairs) == 0 {
 		return nil, nil, nil
@@ -118,8 +118,8 @@ func (b *Bus) together(ctx context.Context, n int, pairs []string) (settings []a
 	for i := 0; i < len(pairs); i += 2 {
 		names, fields = append(names, pairs[i]), append(fields, pairs[i], pairs[i]+":v", pairs[i]+":s")
 	}
-	pipe := b.client.Retrying.TxPipeline()
-	wants, all := pipe.HMGet(ctx, b.key("whconf", n), names...), pipe.HMGet(ctx, b.key("whsub", n), fields...)
+	pipe := b.client.Retrying.Pipeline()
+	all, wants := pipe.HMGet(ctx, b.key("whsub", n), fields...), pipe.HMGet(ctx, b.key("whconf", n), names...)
 	if _, err := pipe.Exec(ctx); err != nil {
 		return nil, nil, err
 	}
