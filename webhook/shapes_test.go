@@ -185,6 +185,9 @@ func TestAServerWithoutMemory(t *testing.T) {
 	if err := p.bus.Pause(p.ctx, "mail", nil); err == nil {
 		t.Error("a pause is stored although there is no memory")
 	}
+	p.workers[0].stop()
+	p.running.Wait() // its successor begins on the full server
+	p.start()
 	up.Store(true)
 	redistest.Eventually(t, "there is room", func() bool {
 		_, err := p.bus.Publish(p.ctx, "shop", event(p.published["orders"]+1))
