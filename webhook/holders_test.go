@@ -88,6 +88,12 @@ func TestLogsKeepWhatIsNeeded(t *testing.T) {
 	if got := first(); got != 201 {
 		t.Errorf("the first entry is %d, want 201", got)
 	}
+	p.must(p.bus.Calls().Unpin(p.ctx, log, "mail"))
+	p.must(rdb.ConfigSet(p.ctx, "maxmemory", "1").Err()) // a full server, which is when it matters
+	hold(3, 300)
+	if got := first(); got <= 201 {
+		t.Errorf("the first entry is %d, although nobody needs it", got)
+	}
 }
 
 // A former owner of a partition neither holds a log nor takes away what the next one holds.
