@@ -46,7 +46,7 @@ func TestStorm(t *testing.T) {
 	for _, layout := range []runnel.KeyLayout{runnel.LayoutStandalone, runnel.LayoutCluster} {
 		t.Run(string(layout), func(t *testing.T) {
 			server := redistest.Start(t)
-			for _, seed := range stormSeeds(t, 2) {
+			for _, seed := range stormSeeds(t, 1) {
 				server.Client(t).FlushAll(t.Context())
 				playStorm(t, newStorm(t, server.URL(), server.Addr(), layout, seed), seed)
 				if t.Failed() {
