@@ -87,9 +87,9 @@ func (c *tenant) change(topic string) {
 	stored, state := c.look()
 	log := c.s.bus.LogOf(topic).String()
 	if span, named := stored.Settings.Topics[log]; named {
-		end, over := state.Ended[log]
-		if _, queued := state.Settled[log]; queued || !over && span.End > span.From.N {
-			return // it would go on where it is
+		end := state.Ended[log]
+		if _, queued := state.Settled[log]; queued || span.End > max(span.From.N, end) {
+			return // it would go on where it is, or, unless its owner has seen the span, lose what is queued
 		}
 		c.close(topic, max(end, span.End))
 	}

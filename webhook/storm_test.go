@@ -200,7 +200,7 @@ func (p *play) finish() {
 	p.Logf("%v published, %d subscribers; sent %d, dropped %d, dead %d, sent to those removed %d; requests %d, repeats %d, late events %d; ownerships lost %d",
 		p.published, len(p.tenants), all.Sent, all.Dropped, all.Dead, p.gone.Sent, p.judge.requests, p.judge.repeats, p.judge.late, strings.Count(log, "partitions lost"))
 	for line := range strings.Lines(log) {
-		if strings.Contains(line, "panic") || strings.Contains(line, "not readable") || strings.Contains(line, "given again") {
+		if strings.Contains(line, "panic") || strings.Contains(line, "subscriber is not readable") || strings.Contains(line, "given again") {
 			p.Error(line)
 		}
 	}
