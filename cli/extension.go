@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -26,13 +28,7 @@ func (p *program) extensions() []extension.Entry {
 // whose worker needs none.
 func extensionCommands(p *program) (groups []*cobra.Command) {
 	for _, e := range p.extensions() {
-		var commands []*cobra.Command
-		for _, command := range e.Commands {
-			if command.Work != nil && e.Registered {
-				continue
-			}
-			commands = append(commands, extensionCommand(p, e, command))
-		}
+		commands := extensionCommandsOf(p, e)
 		if len(commands) > 0 {
 			group := p.group(e.Name, e.Usage, commands...)
 			works := slices.ContainsFunc(e.Commands, func(c extension.Command) bool { return c.Work != nil })
@@ -41,6 +37,27 @@ func extensionCommands(p *program) (groups []*cobra.Command) {
 		}
 	}
 	return groups
+}
+
+// extensionCommandsOf are the commands of an extension, with a group for each of its nouns.
+func extensionCommandsOf(p *program, e extension.Entry) (commands []*cobra.Command) {
+	nouns := map[string][]*cobra.Command{}
+	for _, command := range e.Commands {
+		if command.Work != nil && e.Registered {
+			continue
+		}
+		noun, call, _ := strings.Cut(command.Call, " ")
+		if e.Nouns[noun] == "" {
+			commands = append(commands, extensionCommand(p, e, command))
+			continue
+		}
+		command.Call = call
+		nouns[noun] = append(nouns[noun], extensionCommand(p, e, command))
+	}
+	for _, noun := range slices.Sorted(maps.Keys(nouns)) {
+		commands = append(commands, p.group(noun, e.Nouns[noun], nouns[noun]...))
+	}
+	return commands
 }
 
 func extensionCommand(p *program, e extension.Entry, command extension.Command) *cobra.Command {
@@ -93,6 +110,7 @@ func (s *session) env(c *call) *extension.Env {
 		Print: func(v any, text func(extension.Table)) error {
 			return s.out.table(v, func(t table) { text(extensionTable{t}) })
 		},
+		Note:    func(format string, args ...any) { printf(s.stderr, s.name+": "+format+"\n", args...) },
 		Confirm: func(format string, args ...any) error { return s.confirm(c, format, args...) },
 		Audited: func(ctx context.Context, what, on string, do func(context.Context) (string, error)) (string, error) {
 			note := store.Audit{Who: rules.Whoami(), From: "command line", What: what, On: on, Why: c.String(flagWhy)}

@@ -18,6 +18,7 @@ import (
 
 	"github.com/runnel-go/runnel"
 	"github.com/runnel-go/runnel/codec"
+	"github.com/runnel-go/runnel/internal/buses"
 	"github.com/runnel-go/runnel/internal/extension"
 	"github.com/runnel-go/runnel/internal/families"
 	"github.com/runnel-go/runnel/internal/schedulers"
@@ -210,7 +211,7 @@ func TestMetricsWithoutRedis(t *testing.T) {
 // everyFamily returns the metrics of the core and of extensions.
 func everyFamily() []*families.Family {
 	all := families.All()
-	for _, e := range []*extension.Extension{sets.New(nil), schedulers.New(nil)} {
+	for _, e := range []*extension.Extension{sets.New(nil), schedulers.New(nil), buses.New(nil, nil)} {
 		for _, m := range e.Metrics {
 			prefix := "runnel_" + e.Name + "_"
 			if m.OfApp {

@@ -150,8 +150,9 @@ func New(app *runnel.App, name string, opts *Options) *Bus {
 	})
 	b.count = extension.Own(app, func() (*counts, *extension.Extension) {
 		c := &counts{}
-		return c, buses.New(&c.Counters)
+		return c, buses.New(&c.Counters, c.open)
 	})
+	b.count.buses = append(b.count.buses, b)
 	return b
 }
 

@@ -11,7 +11,10 @@ import (
 )
 
 // counts are what this process counts, of all buses of the app.
-type counts struct{ extension.Counters }
+type counts struct {
+	extension.Counters
+	buses []*Bus // of the app, whose options commands take
+}
 
 func (c *counts) published(bus, topic string, s store.Sent) {
 	if s.Err == nil && !s.Duplicate {

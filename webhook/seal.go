@@ -8,13 +8,15 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+
+	iwebhook "github.com/runnel-go/runnel/internal/webhook"
 )
 
 const (
 	sealKeySize = 32 // AES-256
 
-	sealedPrefix = "s1:" // base64 of nonce and sealed text
-	plainPrefix  = "p1:" // what is stored without keys
+	sealedPrefix = iwebhook.SealedPrefix // base64 of nonce and sealed text
+	plainPrefix  = "p1:"                 // what is stored without keys
 )
 
 // A sealPlace is where a sealed text belongs. It opens nowhere else.

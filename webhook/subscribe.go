@@ -38,15 +38,14 @@ type Subscription struct {
 }
 
 const (
-	defaultMax       = 100
-	mostMax          = 10_000
-	mostBytes        = 1 << 20 // of a batch
-	defaultDeadline  = 500 * time.Millisecond
-	mostDeadline     = 24 * time.Hour
-	mostTopics       = 1000
-	mostUUID         = 256
-	rotation         = 24 * time.Hour // for which a secret signs beside the next one
-	mostReplacements = 20
+	defaultMax      = 100
+	mostMax         = 10_000
+	mostBytes       = 1 << 20 // of a batch
+	defaultDeadline = 500 * time.Millisecond
+	mostDeadline    = 24 * time.Hour
+	mostTopics      = 1000
+	mostUUID        = 256
+	rotation        = 24 * time.Hour // for which a secret signs beside the next one
 )
 
 // check returns what is wrong with a subscription, and sets its defaults.
@@ -102,7 +101,7 @@ func (b *Bus) Subscribe(ctx context.Context, s Subscription) error {
 	}
 	var pinned []iwebhook.Log
 	book := subscriptions{b}
-	err := book.change(ctx, s.Client, func(old *iwebhook.Subscriber) (*iwebhook.Settings, error) {
+	err := iwebhook.Subscriptions{Bus: b.calls}.Change(ctx, b.partition(s.Client), s.Client, func(old *iwebhook.Subscriber) (*iwebhook.Settings, error) {
 		wants, err := book.wants(&s, old.Settings)
 		if err != nil {
 			return nil, err
@@ -164,7 +163,7 @@ func (b subscriptions) resealed(client, field, text, stored string) (string, err
 	if was, err := b.open(client, field, stored); err == nil && was == text {
 		return stored, nil
 	}
-	return b.seal.seal(text, sealPlace{b.app.Name(), b.name, client, field}), nil
+	return b.seal.seal(text, sealPlace{b.calls.Client().Keys().App, b.name, client, field}), nil
 }
 
 // open opens what was sealed of a subscriber.
@@ -172,7 +171,7 @@ func (b subscriptions) open(client, field, sealed string) (string, error) {
 	if sealed == "" {
 		return "", nil
 	}
-	return b.seal.open(sealed, sealPlace{b.app.Name(), b.name, client, field})
+	return b.seal.open(sealed, sealPlace{b.calls.Client().Keys().App, b.name, client, field})
 }
 
 // spans sets from where to where a subscriber gets each topic, and returns the logs of those that are new to it: they are pinned.
@@ -224,66 +223,20 @@ func (b subscriptions) end(ctx context.Context, wants *iwebhook.Settings, chosen
 	return err
 }
 
-// change replaces the settings of a subscriber by what how returns: nil for none. how may be called again, with what is stored by then.
-func (b subscriptions) change(ctx context.Context, client string, how func(old *iwebhook.Subscriber) (*iwebhook.Settings, error)) error {
-	n := b.partition(client)
-	for range mostReplacements {
-		old, err := b.calls.Subscriber(ctx, n, client)
-		if err != nil {
-			return err
-		}
-		wants, err := how(old)
-		if err != nil {
-			return err
-		}
-		if _, err = b.calls.Want(ctx, n, old, wants); err == nil {
-			err = b.unpin(ctx, client, old.Settings, wants)
-		}
-		if !errors.Is(err, iwebhook.ErrConflict) {
-			return err
-		}
-	}
-	return fmt.Errorf("subscriber %s: %w, %d times", client, iwebhook.ErrConflict, mostReplacements)
-}
-
-// unpin removes the pins of logs that a subscriber does not want any more. Its owner may never hear that it did.
-func (b subscriptions) unpin(ctx context.Context, client string, old, wants *iwebhook.Settings) error {
-	if old == nil {
-		return nil
-	}
-	for name := range old.Topics {
-		if wants != nil {
-			if _, still := wants.Topics[name]; still {
-				continue
-			}
-		}
-		log, err := iwebhook.ParseLog(name)
-		if err == nil {
-			err = b.calls.Unpin(ctx, log, client)
-		}
-		if err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// changeStored is change of a subscriber that is there.
-func (b subscriptions) changeStored(ctx context.Context, client string, how func(wants *iwebhook.Settings) error) error {
+// reach is ready, for a subscriber of this name.
+func (b *Bus) reach(ctx context.Context, client string) error {
 	if err := checkClient(client); err != nil {
 		return err
 	}
-	if err := b.ready(ctx); err != nil {
+	return b.ready(ctx)
+}
+
+// changeStored changes the settings of a subscriber that is there.
+func (b subscriptions) changeStored(ctx context.Context, client string, how func(wants *iwebhook.Settings) error) error {
+	if err := b.reach(ctx, client); err != nil {
 		return err
 	}
-	return b.change(ctx, client, func(old *iwebhook.Subscriber) (*iwebhook.Settings, error) {
-		if old.Settings == nil {
-			return nil, fmt.Errorf("subscriber %s: %w", client, ErrNoSubscriber)
-		}
-		wants := *old.Settings
-		wants.Topics = maps.Clone(wants.Topics)
-		return &wants, how(&wants)
-	})
+	return iwebhook.Subscriptions{Bus: b.calls}.ChangeStored(ctx, b.partition(client), client, how)
 }
 
 // Unsubscribe ends topics, or without any all of it: then what is queued is forgotten. No request begins after it returned, but for what is
@@ -294,13 +247,10 @@ func (b *Bus) Unsubscribe(ctx context.Context, client string, topics ...string) 
 			return subscriptions{b}.end(ctx, wants, func(log iwebhook.Log) bool { return slices.Contains(topics, log.Topic) })
 		})
 	}
-	if err := checkClient(client); err != nil {
+	if err := b.reach(ctx, client); err != nil {
 		return err
 	}
-	if err := b.ready(ctx); err != nil {
-		return err
-	}
-	return subscriptions{b}.change(ctx, client, func(old *iwebhook.Subscriber) (*iwebhook.Settings, error) {
+	return iwebhook.Subscriptions{Bus: b.calls}.Change(ctx, b.partition(client), client, func(old *iwebhook.Subscriber) (*iwebhook.Settings, error) {
 		if old.Settings == nil {
 			return nil, fmt.Errorf("subscriber %s: %w", client, ErrNoSubscriber)
 		}
@@ -340,23 +290,18 @@ func (b *Bus) Pause(ctx context.Context, client string, opts *PauseOptions) erro
 	if opts != nil {
 		o = *opts
 	}
-	return subscriptions{b}.changeStored(ctx, client, func(wants *iwebhook.Settings) error {
-		now := time.Now().UTC().Truncate(time.Second)
-		wants.Paused = &iwebhook.Pause{By: o.Who, Why: o.Why, Since: now}
-		if o.For > 0 {
-			wants.Paused.Until = now.Add(o.For)
-		}
-		return nil
-	})
+	if err := b.reach(ctx, client); err != nil {
+		return err
+	}
+	return iwebhook.Subscriptions{Bus: b.calls}.Pause(ctx, b.partition(client), client, o.Who, o.Why, o.For)
 }
 
 // Resume ends a pause, the wait for the next attempt, and what has disabled a subscriber. The error is ErrNoSubscriber if there is none.
 func (b *Bus) Resume(ctx context.Context, client string) error {
-	return subscriptions{b}.changeStored(ctx, client, func(wants *iwebhook.Settings) error {
-		wants.Paused = nil
-		wants.Resumed++
-		return nil
-	})
+	if err := b.reach(ctx, client); err != nil {
+		return err
+	}
+	return iwebhook.Subscriptions{Bus: b.calls}.Resume(ctx, b.partition(client), client)
 }
 
 // SetSecret has batches signed with another secret; the one before signs beside it for a day. The error is ErrNoSubscriber if there is none.

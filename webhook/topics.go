@@ -5,12 +5,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"sync"
 	"time"
 
 	"github.com/runnel-go/runnel"
 	"github.com/runnel-go/runnel/codec"
+	"github.com/runnel-go/runnel/internal/buses"
 	"github.com/runnel-go/runnel/internal/store"
 	iwebhook "github.com/runnel-go/runnel/internal/webhook"
 )
@@ -21,7 +21,7 @@ var (
 	// ErrNoTopic is returned for a topic that does not exist.
 	ErrNoTopic = errors.New("there is no such topic")
 	// ErrNoSubscriber is returned for a subscriber that does not exist.
-	ErrNoSubscriber = errors.New("there is no such subscriber")
+	ErrNoSubscriber = iwebhook.ErrNoSubscriber
 )
 
 // An invalidError says what is wrong with what was given.
@@ -159,27 +159,11 @@ func (b *Bus) Topics(ctx context.Context) ([]Topic, error) {
 	if err := b.ready(ctx); err != nil {
 		return nil, err
 	}
-	stored, err := b.calls.Topics(ctx)
-	if err != nil {
-		return nil, err
-	}
-	var logs []iwebhook.Log
-	for name := range stored {
-		logs = append(logs, b.logOf(name))
-	}
-	extents, err := b.calls.Extents(ctx, logs)
+	looked, err := buses.Topics(ctx, b.calls)
 	var all []Topic
-	for _, log := range logs {
-		t := Topic{Name: log.Topic, Publisher: stored[log.Topic].Publisher}
-		if e, ok := extents[log]; ok {
-			t.Events = e.Last.N
-			if e.First.N > 0 {
-				t.Length, t.Oldest = e.Last.N-e.First.N+1, time.UnixMilli(e.First.MS).UTC()
-			}
-		}
-		all = append(all, t)
+	for _, t := range looked {
+		all = append(all, Topic{Name: t.Name, Publisher: t.Publisher, Events: t.Events, Length: t.Length, Oldest: t.Oldest})
 	}
-	slices.SortFunc(all, func(a, b Topic) int { return cmp.Compare(a.Name, b.Name) })
 	return all, err
 }
 

@@ -7,14 +7,17 @@ package main
 
 import (
 	"github.com/runnel-go/runnel/cli"
+	"github.com/runnel-go/runnel/internal/buses"
 	"github.com/runnel-go/runnel/internal/extension"
 	"github.com/runnel-go/runnel/internal/schedulers"
 	"github.com/runnel-go/runnel/internal/sets"
 	_ "github.com/runnel-go/runnel/schedule" // schedule worker
+	_ "github.com/runnel-go/runnel/webhook"  // webhook serve
 )
 
 func main() {
 	extension.Known(sets.New(nil))
 	extension.Known(schedulers.New(nil))
+	extension.Known(buses.New(nil, nil))
 	cli.Run(nil)
 }

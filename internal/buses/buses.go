@@ -1,42 +1,77 @@
 // Package buses is what operators see and do of webhook buses: the extension of package webhook. It knows buses by what is in Redis
 // alone, so that it works without the code of their app. By file:
 //
-//	buses.go    the extension; look.go: subscribers as they are now
-//	metrics.go  metrics
+//	buses.go     the extension; which buses an app has
+//	calls.go     what package webhook does for commands
+//	commands.go  the commands, their arguments and flags
+//	change.go    those that change something
+//	serve.go     serve, and listen
+//	show.go      topics and subs
+//	look.go      topics and subscribers as they are now
+//	targets.go   subscribers as targets: pauses, dead letters
+//	metrics.go   metrics; findings.go: what check finds, and status
+//	page.go      the page of the dashboard, with page.js
 package buses
 
 import (
 	"context"
 
+	"github.com/runnel-go/runnel"
 	"github.com/runnel-go/runnel/internal/extension"
+	"github.com/runnel-go/runnel/internal/records"
 	"github.com/runnel-go/runnel/internal/store"
 	"github.com/runnel-go/runnel/internal/webhook"
 )
 
-// New returns the extension. In a program with the app's code its buses count what metrics.go names; else count is nil.
-func New(count *extension.Counters) *extension.Extension {
+// New returns the extension. In a program with the app's code its buses count what metrics.go names, and open opens them as that code has
+// them; else both are nil.
+func New(count *extension.Counters, open Opener) *extension.Extension {
 	return &extension.Extension{
 		Name: "webhook", Usage: "look after a webhook bus and its subscribers",
 		Present: func(ctx context.Context, c *store.Client) (bool, error) {
-			names, err := names(ctx, c)
-			return len(names) > 0, err
+			all, err := load(ctx, c, "")
+			return len(all) > 0, err
 		},
-		Absent:  ": start one with `webhook serve`",
-		Metrics: metrics, Gather: gatherer(count),
+		Absent:   ": start one with `webhook serve`",
+		Commands: commands(open), Nouns: map[string]string{"topic": "look after a topic", "token": "look after tokens of the HTTP API"},
+		Targets: targets, Findings: findings, Status: status, Metrics: metrics, Gather: gatherer(count),
+		Page: page(),
 	}
 }
 
-// names returns the buses of an app.
-func names(ctx context.Context, c *store.Client) (all []string, err error) {
-	streams, err := c.Streams(ctx)
-	for _, name := range streams {
+// A bus is one of an app, as its metadata has it.
+type bus struct {
+	*webhook.Bus
+	name    string
+	meta    store.Meta
+	decoder *records.Decoder
+}
+
+// load returns the buses of an app, or for a name that one, if it is a bus.
+func load(ctx context.Context, c *store.Client, name string) (all []*bus, err error) {
+	names := []string{name}
+	if name == "" {
+		names, err = c.Streams(ctx)
+	}
+	for _, name := range names {
 		meta, there, err := c.LoadMeta(ctx, name)
 		if err != nil {
 			return nil, err
 		}
 		if there && meta.Kind == webhook.Kind {
-			all = append(all, name)
+			all = append(all, &bus{webhook.New(c, name), name, meta, records.NewDecoder(name, meta, nil)})
 		}
 	}
 	return all, err
+}
+
+// partition returns the delivery partition of a subscriber.
+func (b *bus) partition(subscriber string) int {
+	n, _ := b.decoder.PartitionOf(subscriber) // buses have no partitioner of their own
+	return n
+}
+
+// logOf returns the log of a topic.
+func logOf(name string, t *webhook.Topic) webhook.Log {
+	return webhook.Log{Topic: name, Partition: runnel.XXHash.Func(name, max(1, t.Partitions))}
 }

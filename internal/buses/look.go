@@ -3,6 +3,8 @@ package buses
 import (
 	"context"
 	"iter"
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/runnel-go/runnel/internal/delivery"
@@ -19,8 +21,8 @@ type Subscriber struct {
 	Err    error     // why it is not readable; then nothing else is known
 }
 
-// page is how many subscribers are looked at together.
-const page = 500
+// atOnce is how many subscribers are looked at together.
+const atOnce = 500
 
 // Subscribers looks at the subscribers of a bus that has so many partitions, in no order. An error is the last.
 func Subscribers(ctx context.Context, b *webhook.Bus, partitions int) iter.Seq2[*Subscriber, error] {
@@ -46,7 +48,7 @@ func Subscribers(ctx context.Context, b *webhook.Bus, partitions int) iter.Seq2[
 					return
 				}
 				some = append(some, read(stored, err))
-				if len(some) == page && !flush() {
+				if len(some) == atOnce && !flush() {
 					return
 				}
 			}
@@ -123,4 +125,35 @@ func look(ctx context.Context, b *webhook.Bus, some []*Subscriber) error {
 		}
 	}
 	return err
+}
+
+// A Topic is one at the moment of a look.
+type Topic struct {
+	Name, Publisher string // "": none yet
+	Log             webhook.Log
+	Events          int64     // ever published
+	Length          int64     // in Redis
+	Oldest          time.Time // of these; zero for none
+}
+
+// Topics looks at the topics of a bus, by name.
+func Topics(ctx context.Context, b *webhook.Bus) (all []*Topic, err error) {
+	stored, err := b.Topics(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var logs []webhook.Log
+	for _, name := range slices.Sorted(maps.Keys(stored)) {
+		t := &Topic{Name: name, Publisher: stored[name].Publisher, Log: logOf(name, stored[name])}
+		all, logs = append(all, t), append(logs, t.Log)
+	}
+	extents, err := b.Extents(ctx, logs)
+	for _, t := range all {
+		e := extents[t.Log]
+		t.Events = e.Last.N
+		if e.First.N > 0 {
+			t.Length, t.Oldest = e.Last.N-e.First.N+1, time.UnixMilli(e.First.MS).UTC()
+		}
+	}
+	return all, err
 }

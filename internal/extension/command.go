@@ -1,7 +1,11 @@
 package extension
 
 import (
+	"cmp"
 	"context"
+	"fmt"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/runnel-go/runnel/internal/store"
@@ -9,7 +13,7 @@ import (
 
 // A Command is a command of an extension's group.
 type Command struct {
-	Call     string // its name and its arguments, as in "add TEXT…"
+	Call     string // its name, of two words for one of Extension.Nouns, and its arguments, as in "add TEXT…"
 	Usage    string // what it does, in one line
 	Flags    []Flag
 	Changes  bool     // it has the flags --yes and --why for Confirm and Audited
@@ -47,6 +51,8 @@ type Env struct {
 	Flags  Flags
 	// Print writes v as JSON, or the text, whichever --output asks for.
 	Print func(v any, text func(t Table)) error
+	// Note writes a line for people beside the output.
+	Note func(format string, args ...any)
 	// Confirm asks a question at the terminal, unless --yes is set, and returns an error without a yes.
 	Confirm func(format string, args ...any) error
 	// Audited calls do between two entries in the audit stream: what it is about to do to what, and the
@@ -58,4 +64,18 @@ type Env struct {
 type Table interface {
 	Row(cells ...any)
 	Linef(format string, args ...any)
+}
+
+// Choose returns the name of one of those that an owner has, or for "" the only one. The error tells how to say which one.
+func Choose(owner, noun, say, name string, names []string) (string, error) {
+	there := cmp.Or(strings.Join(names, ", "), "none")
+	switch {
+	case slices.Contains(names, name):
+		return name, nil
+	case name == "" && len(names) == 1:
+		return names[0], nil
+	case name == "":
+		return "", Usagef("which %s? say %s: %s has %s", noun, say, owner, there)
+	}
+	return "", fmt.Errorf("%s has no %s %q; it has %s", owner, noun, name, there)
 }

@@ -33,6 +33,7 @@ type Extension struct {
 	Present  func(ctx context.Context, c *store.Client) (bool, error)
 	Absent   string // what to do where there is nothing of it, for errors
 	Commands []Command
+	Nouns    map[string]string // first words of calls that have two, such as topic of "topic rm NAME": what they are for
 	// Targets returns the parts of an owner, or of all owners for "", that pause, parked and dead act on beside
 	// the processors of the core. It returns none for an owner that is not the extension's.
 	Targets func(ctx context.Context, c *store.Client, owner string) ([]Target, error)

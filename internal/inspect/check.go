@@ -56,7 +56,7 @@ func Check(ctx context.Context, c *store.Client, app *AppState, limits Limits) (
 		return nil, err
 	}
 	for _, st := range app.Streams {
-		if len(st.Processors) == 0 {
+		if len(st.Processors) == 0 && st.Kind != store.KindTopic { // subscribers read a topic
 			out = append(out, Finding{Stream: st.Stream, What: "processors", Value: st.Length,
 				Text: fmt.Sprintf("stream %s: it has no processor: start the workers that process it; %s", st.Stream, helpOf["processors"])})
 		}

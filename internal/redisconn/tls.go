@@ -16,7 +16,7 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// TLSFiles are files in PEM for servers that a URL names; "" for none.
+// TLSFiles are files in PEM, such as for servers that a URL names; "" for none.
 type TLSFiles struct {
 	CA   string // certificates of authorities, in place of the system's
 	Cert string // our own certificate, with its chain
@@ -54,12 +54,19 @@ func (f TLSFiles) add(cfg *tls.Config) error {
 	if f.Cert == "" || f.Key == "" {
 		return errors.New("certificate: RUNNEL_REDIS_CERT and RUNNEL_REDIS_KEY belong together, and only one of them is set")
 	}
-	pair := &keyPair{files: f}
-	if _, err := pair.load(); err != nil {
+	load, err := f.KeyPair()
+	if err != nil {
 		return fmt.Errorf("certificate (RUNNEL_REDIS_CERT, RUNNEL_REDIS_KEY): %w", err)
 	}
-	cfg.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { return pair.load() }
+	cfg.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { return load() }
 	return nil
+}
+
+// KeyPair reads certificate and key, and returns a function that reads them again; see keyPair.load.
+func (f TLSFiles) KeyPair() (load func() (*tls.Certificate, error), err error) {
+	pair := &keyPair{files: f}
+	_, err = pair.load()
+	return pair.load, err
 }
 
 // A keyPair is the last certificate that could be read.

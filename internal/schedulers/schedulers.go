@@ -11,9 +11,7 @@
 package schedulers
 
 import (
-	"cmp"
 	"context"
-	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -85,22 +83,8 @@ func one(ctx context.Context, c *store.Client, name string) (*scheduler, error) 
 	for _, s := range all {
 		by[s.name] = s
 	}
-	name, err = choose("the app", "scheduler", "--"+flagScheduler+" NAME", name, slices.Sorted(maps.Keys(by)))
+	name, err = extension.Choose("the app", "scheduler", "--"+flagScheduler+" NAME", name, slices.Sorted(maps.Keys(by)))
 	return by[name], err
-}
-
-// choose returns the name of one of those that an owner has, or for "" the only one. The error tells how to say which one.
-func choose(owner, noun, say, name string, names []string) (string, error) {
-	there := cmp.Or(strings.Join(names, ", "), "none")
-	switch {
-	case slices.Contains(names, name):
-		return name, nil
-	case name == "" && len(names) == 1:
-		return names[0], nil
-	case name == "":
-		return "", extension.Usagef("which %s? say %s: %s has %s", noun, say, owner, there)
-	}
-	return "", fmt.Errorf("%s has no %s %q; it has %s", owner, noun, name, there)
 }
 
 // names returns the names of the jobs.
@@ -119,7 +103,7 @@ func (r *request) find(on, word string) (err error) {
 	if strings.Contains(word, "/") {
 		job, part, _ = strings.Cut(on, "/")
 	}
-	if r.job, err = choose("scheduler "+r.name, "job", word, job, r.names()); err != nil {
+	if r.job, err = extension.Choose("scheduler "+r.name, "job", word, job, r.names()); err != nil {
 		return err
 	}
 	if word == "JOB/TASK" || part != "" && strings.Contains(word, "TASK") {
@@ -127,7 +111,7 @@ func (r *request) find(on, word string) (err error) {
 		for _, task := range r.def().Tasks {
 			tasks = append(tasks, task.Name)
 		}
-		part, err = choose("job "+r.job, "task", word, part, tasks)
+		part, err = extension.Choose("job "+r.job, "task", word, part, tasks)
 	}
 	r.part = part
 	return err

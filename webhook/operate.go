@@ -1,0 +1,157 @@
+package webhook
+
+import (
+	"cmp"
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/runnel-go/runnel"
+	"github.com/runnel-go/runnel/internal/appview"
+	"github.com/runnel-go/runnel/internal/buses"
+	"github.com/runnel-go/runnel/internal/store"
+	iwebhook "github.com/runnel-go/runnel/internal/webhook"
+)
+
+func init() {
+	buses.Open = func(c *store.Client, name string, meta store.Meta, allow buses.Hosts) (buses.Calls, error) {
+		return open(c, name, meta, Options{}, allow)
+	}
+	buses.Declare = declare
+	buses.Receive = receive
+}
+
+// open returns a bus for commands, which delivers nothing. Its options are those of the app's code, without such the environment's.
+func open(c *store.Client, name string, meta store.Meta, o Options, allow buses.Hosts) (buses.Calls, error) {
+	if err := o.resolve(os.LookupEnv); err != nil {
+		return nil, err
+	}
+	seal, err := newSealer(o.SealKeys)
+	if err != nil {
+		return nil, err
+	}
+	o.AllowHTTP, o.AllowAddresses = o.AllowHTTP || allow.HTTP, slices.Concat(o.AllowAddresses, allow.Addresses)
+	return operated{&Bus{
+		name: name, opts: o, seal: seal, claims: claims{known: map[string]claim{}}, streams: map[string]bool{}, count: &counts{},
+		log: slog.New(slog.DiscardHandler), calls: iwebhook.New(c, name),
+		stream: &appview.Stream{Name: name, Meta: meta, Partition: runnel.XXHash.Func, Ensure: func(context.Context) error { return nil }},
+	}}, nil
+}
+
+// open opens a bus with the options of the app's code.
+func (c *counts) open(client *store.Client, name string, meta store.Meta, allow buses.Hosts) (buses.Calls, error) {
+	for _, b := range c.buses {
+		if b.name == name {
+			return open(client, name, meta, b.opts, allow)
+		}
+	}
+	return open(client, name, meta, Options{}, allow)
+}
+
+// operated is a bus as commands use it.
+type operated struct{ *Bus }
+
+func (b operated) Subscribe(ctx context.Context, w *buses.Wish) (secret string, err error) {
+	s := Subscription{Client: w.Client, Callback: w.Callback, Topics: w.Topics, UUID: w.UUID, Max: w.Max, Timeout: w.Timeout, Format: Format(w.Format)}
+	if s.Format == "array" {
+		s.Format = Array
+	}
+	if w.Secret {
+		s.Secret = NewSecret()
+	}
+	return s.Secret, b.Bus.Subscribe(ctx, s)
+}
+
+// eventText is an event as people write it.
+type eventText struct {
+	Type      string          `json:"type"`
+	URL       string          `json:"url"`
+	Timestamp int64           `json:"timestamp"` // ms
+	Data      json.RawMessage `json:"data"`
+}
+
+func (b operated) Publish(ctx context.Context, client, topic, event string) (string, error) {
+	var from eventText
+	d := json.NewDecoder(strings.NewReader(event))
+	d.DisallowUnknownFields()
+	if err := d.Decode(&from); err != nil {
+		return "", fmt.Errorf("the event is not JSON with type, url, and perhaps timestamp and data: %w", err)
+	}
+	e := Event{Topic: topic, Type: from.Type, URL: from.URL}
+	if from.Timestamp != 0 {
+		e.T = time.UnixMilli(from.Timestamp)
+	}
+	if from.Data != nil {
+		e.Data = from.Data
+	}
+	sent, err := b.Bus.Publish(ctx, client, e)
+	if err != nil {
+		return "", err
+	}
+	return iwebhook.Log{Topic: topic, Partition: sent[0].Partition}.String() + "/" + sent[0].ID, nil
+}
+
+func (b operated) AddToken(ctx context.Context, client string, roles []string) (string, error) {
+	if err := checkClient(client); err != nil {
+		return "", err
+	}
+	if len(roles) == 0 {
+		roles = []string{"publish", "subscribe"}
+	}
+	for _, role := range roles {
+		if !slices.Contains([]string{"publish", "subscribe", "read"}, role) {
+			return "", invalidf("role %.40q is none of publish, subscribe and read", role)
+		}
+	}
+	random := make([]byte, 16)
+	rand.Read(random) // never fails
+	token := client + "--" + hex.EncodeToString(random)
+	return token, iwebhook.Tokens{Bus: b.calls}.Add(ctx, token, &iwebhook.Token{Client: client, Roles: roles, Created: time.Now().UTC().Truncate(time.Second)})
+}
+
+// declare adds a bus to an app without code.
+func declare(app any, name string, allow buses.Hosts) (api http.Handler, lacks []string, err error) {
+	defer func() {
+		if v := recover(); v != nil {
+			err = fmt.Errorf("%v", v)
+		}
+	}()
+	b := New(app.(*runnel.App), name, &Options{AllowHTTP: allow.HTTP, AllowAddresses: allow.Addresses})
+	if b.opts.RootToken == "" {
+		lacks = append(lacks, "nobody is root without RUNNEL_WEBHOOK_ROOT_TOKEN, so that only the command webhook token makes tokens")
+	}
+	if len(b.opts.SealKeys) == 0 {
+		lacks = append(lacks, "secrets are stored as they are without RUNNEL_WEBHOOK_SEAL_KEYS")
+	}
+	api, ok := any(b).(http.Handler)
+	if !ok {
+		api = http.NotFoundHandler()
+	}
+	return api, lacks, nil
+}
+
+// receive is Receive for the command listen.
+func receive(secret string, fn func(*buses.Received) error) (http.Handler, error) {
+	var opts ReceiveOptions
+	if secret != "" {
+		if _, err := parseSecret(secret); err != nil {
+			return nil, err
+		}
+		opts.Secrets = []string{secret}
+	}
+	return Receive(opts, func(_ context.Context, b *Batch) error {
+		got := &buses.Received{Batch: cmp.Or(b.ID, "-"), Attempt: b.Attempt, Epoch: b.Epoch}
+		for _, e := range b.Events {
+			got.Events = append(got.Events, buses.ReceivedEvent{Topic: e.Topic, Type: e.Type, URL: e.URL, T: e.T, Data: e.Data})
+		}
+		return fn(got)
+	}), nil
+}
