@@ -23,16 +23,16 @@ function Topics({ topics }) {
 
 function Subscribers({ all, actions, again }) {
   const number = (text) => ({ text, number: true });
-  return html`<${Table} label="subscribers" head=${["subscriber", "state", number("queued"), "oldest", number("sent"), number("failed"), number("dropped"), number("dead"), "host", "error", ...(actions ? [""] : [])]} empty=${all.length === 0 && "There is no subscriber."}>
+  return html`<${Table} label="subscribers" head=${["subscriber", "state", number("queued"), "oldest", number("sent"), number("failed"), number("dropped"), number("dead"), "error", ...(actions ? [""] : [])]} empty=${all.length === 0 && "There is no subscriber."}>
     ${all.map((s) => {
-      const on = `${s.bus}/${s.subscriber}`, held = s.state !== "ok";
-      const [button, text] = held ? ["Resume", "Its next attempt is made now."] : ["Pause", "No request begins; what is published meanwhile waits."];
-      const what = { title: `${button} ${on}?`, text, button, action: button.toLowerCase(), lasting: !held, body: { scope: `processor:${on}` }, then: again };
+      const on = `${s.bus}/${s.subscriber}`, held = s.state === "paused" || s.state === "disabled";
+      const act = (button, text, lasting) => confirm({ title: `${button} ${on}?`, text, button, action: button.toLowerCase(), lasting, body: { scope: `processor:${on}` }, then: again });
       const cell = (name, warn) => html`<td data-label=${name} class="right"><${Number} of=${s[name]} warn=${warn} /></td>`;
       return html`<tr key=${on} data-subscriber=${on}><th scope="row"><a href=${link(s.bus, s.subscriber)}>${on}</a></th><td data-label="state"><${State} s=${s} /></td>
         ${cell("queued")}<td data-label="oldest"><${Ago} t=${s.oldest} /></td>${cell("sent")}${cell("failed", true)}${cell("dropped", true)}${cell("dead", true)}
-        <td data-label="host">${s.host || dash}</td><td data-label="error" class="payload">${s.error || dash}</td>
-        ${actions && html`<td><button type="button" onClick=${() => confirm(what)}>${button}</button></td>`}</tr>`;
+        <td data-label="error" class="payload">${s.error || dash}</td>
+        ${actions && html`<td>${!held && html`<button type="button" onClick=${() => act("Pause", "No request begins; what is published meanwhile waits.", true)}>Pause</button>`}
+          ${s.state !== "ok" && html`<button type="button" onClick=${() => act("Resume", "It goes on, and its next attempt is made now.")}>Resume</button>`}</td>`}</tr>`;
     })}<//>`;
 }
 
@@ -40,7 +40,7 @@ function One({ bus, name, turn }) {
   const { value: s, err } = useList((signal) => list("webhook/subs", { arg: name, bus }, signal), [bus, name, turn]);
   return html`<section data-one=${`${bus}/${name}`}><h2>${bus}/${name}</h2><${Trouble} err=${err} />
     ${s && html`<dl class="figures"><${Figure} label="state" tone="name"><${State} s=${s} /><//><${Figure} label="since">${moment(s.since)}<//><${Figure} label="until">${moment(s.until)}<//>
-        <${Figure} label="queued">${s.queued}<//><${Figure} label="batches">${s.batches}<//><${Figure} label="at most">${s.max}<//><${Figure} label="waits">${duration(s.timeout)}<//>
+        <${Figure} label="host">${s.host || dash}<//><${Figure} label="queued">${s.queued}<//><${Figure} label="batches">${s.batches}<//><${Figure} label="at most">${s.max}<//><${Figure} label="waits">${duration(s.timeout)}<//>
         <${Figure} label="signed">${s.signed ? "yes" : "no"}<//></dl>
       <h3>Open batch</h3>${s.open ? html`<dl class="figures" data-open><${Figure} label="number">${s.open.number}<//><${Figure} label="events">${s.open.events}<//><${Figure} label="attempt">${s.open.attempt}<//>
         <${Figure} label="next attempt">${moment(s.open.next)}<//></dl>` : html`<p class="hint">Nothing is on its way.</p>`}
@@ -57,8 +57,8 @@ export function View({ sample, about, actions }) {
   const { value: all, err: other, again } = useList((signal) => list("webhook/subs", { limit: most }, signal), [turn]);
   const [bus, name] = about.split("/");
   return html`<div class="bar"><h1>Webhooks</h1></div><${Trouble} err=${err || other} />
-    ${topics && html`<${Topics} topics=${topics} />`}
-    ${all && html`<${Subscribers} all=${all} actions=${actions} again=${again} />`}
-    ${all && all.length === most && html`<p class="hint">These are the ${most} that are furthest behind.</p>`}
+    ${topics && html`<section><h2>Topics</h2><${Topics} topics=${topics} /></section>`}
+    ${all && html`<section><h2>Subscribers</h2><${Subscribers} all=${all} actions=${actions} again=${again} />
+      ${all.length === most && html`<p class="hint">These are the ${most} that are furthest behind.</p>`}</section>`}
     ${name && html`<${One} bus=${bus} name=${name} turn=${turn} />`}`;
 }

@@ -29,7 +29,7 @@ func TestDocumentNamesEveryFieldOfJSON(t *testing.T) {
 		}
 	}
 	printed := map[string][]string{}
-	for _, dir := range []string{"cli", "internal/inspect", "internal/extension", "internal/sets", "admin"} {
+	for _, dir := range []string{"cli", "internal/inspect", "internal/extension", "internal/sets", "internal/buses", "admin"} {
 		jsonFields(t, dir, printed)
 	}
 	if len(printed) < 10 {
