@@ -3,16 +3,11 @@ package webhook
 import (
 	"cmp"
 	"context"
-	"crypto/rand"
-	"encoding/hex"
-	"encoding/json"
 	"fmt"
 	"log/slog"
 	"net/http"
 	"os"
 	"slices"
-	"strings"
-	"time"
 
 	"github.com/runnel-go/runnel"
 	"github.com/runnel-go/runnel/internal/appview"
@@ -39,11 +34,13 @@ func open(c *store.Client, name string, meta store.Meta, o Options, allow buses.
 		return nil, err
 	}
 	o.AllowHTTP, o.AllowAddresses = o.AllowHTTP || allow.HTTP, slices.Concat(o.AllowAddresses, allow.Addresses)
-	return operated{&Bus{
+	b := &Bus{
 		name: name, opts: o, seal: seal, claims: claims{known: map[string]claim{}}, streams: map[string]bool{}, count: &counts{},
 		log: slog.New(slog.DiscardHandler), calls: iwebhook.New(c, name),
 		stream: &appview.Stream{Name: name, Meta: meta, Partition: runnel.XXHash.Func, Ensure: func(context.Context) error { return nil }},
-	}}, nil
+	}
+	b.tokens = newTokens(b)
+	return operated{b}, nil
 }
 
 // open opens a bus with the options of the app's code.
@@ -70,27 +67,10 @@ func (b operated) Subscribe(ctx context.Context, w *buses.Wish) (secret string, 
 	return s.Secret, b.Bus.Subscribe(ctx, s)
 }
 
-// eventText is an event as people write it.
-type eventText struct {
-	Type      string          `json:"type"`
-	URL       string          `json:"url"`
-	Timestamp int64           `json:"timestamp"` // ms
-	Data      json.RawMessage `json:"data"`
-}
-
 func (b operated) Publish(ctx context.Context, client, topic, event string) (string, error) {
-	var from eventText
-	d := json.NewDecoder(strings.NewReader(event))
-	d.DisallowUnknownFields()
-	if err := d.Decode(&from); err != nil {
-		return "", fmt.Errorf("the event is not JSON with type, url, and perhaps timestamp and data: %w", err)
-	}
-	e := Event{Topic: topic, Type: from.Type, URL: from.URL}
-	if from.Timestamp != 0 {
-		e.T = time.UnixMilli(from.Timestamp)
-	}
-	if from.Data != nil {
-		e.Data = from.Data
+	e, err := eventOf([]byte(event), topic)
+	if err != nil {
+		return "", err
 	}
 	sent, err := b.Bus.Publish(ctx, client, e)
 	if err != nil {
@@ -100,21 +80,11 @@ func (b operated) Publish(ctx context.Context, client, topic, event string) (str
 }
 
 func (b operated) AddToken(ctx context.Context, client string, roles []string) (string, error) {
-	if err := checkClient(client); err != nil {
-		return "", err
-	}
-	if len(roles) == 0 {
-		roles = []string{"publish", "subscribe"}
-	}
+	var all []Role
 	for _, role := range roles {
-		if !slices.Contains([]string{"publish", "subscribe", "read"}, role) {
-			return "", invalidf("role %.40q is none of publish, subscribe and read", role)
-		}
+		all = append(all, Role(role))
 	}
-	random := make([]byte, 16)
-	rand.Read(random) // never fails
-	token := client + "--" + hex.EncodeToString(random)
-	return token, iwebhook.Tokens{Bus: b.calls}.Add(ctx, token, &iwebhook.Token{Client: client, Roles: roles, Created: time.Now().UTC().Truncate(time.Second)})
+	return b.Bus.AddToken(ctx, client, all...)
 }
 
 // declare adds a bus to an app without code.
@@ -131,11 +101,7 @@ func declare(app any, name string, allow buses.Hosts) (api http.Handler, lacks [
 	if len(b.opts.SealKeys) == 0 {
 		lacks = append(lacks, "secrets are stored as they are without RUNNEL_WEBHOOK_SEAL_KEYS")
 	}
-	api, ok := any(b).(http.Handler)
-	if !ok {
-		api = http.NotFoundHandler()
-	}
-	return api, lacks, nil
+	return b, lacks, nil
 }
 
 // receive is Receive for the command listen.

@@ -127,7 +127,7 @@ func (p *post) subscriptions() {
 	p.publish("orders")
 	p.run(2, "as which client? say --client NAME", "webhook", "publish", "orders", `{}`)
 	p.run(1, "type \"\" is none of", "webhook", "publish", "orders", `{}`, "--client", "shop")
-	p.run(1, `unknown field "typ"`, "webhook", "publish", "orders", `{"typ":"x"}`, "--client", "shop")
+	p.run(1, "unknown field \"typ\"", "webhook", "publish", "orders", `{"typ":"x"}`, "--client", "shop")
 	p.run(1, "belongs to another publisher", "webhook", "publish", "orders", `{"type":"update","url":"https://x/1"}`, "--client", "other")
 	redistest.Eventually(t, "it is delivered", func() bool { return p.one("mail").Sent == 1 })
 	s := p.one("mail")

@@ -50,7 +50,7 @@ var (
 
 	subscribers = &extension.Metric{
 		Name: "stored_subscribers", Kind: extension.Gauge, Labels: []string{"bus", "state"}, OfApp: true,
-		Help: "Subscribers by state: ok, failing, paused, disabled or unreadable."}
+		Help: "Subscribers by state: ok, failing, waiting (likewise, for the time of the next attempt), paused, disabled or unreadable."}
 	queuedOf = ofSubscriber("stored_subscriber_queued_events", "Events that wait for a subscriber or are in a request; of no one in an app with more than 1000 of them.")
 	oldestOf = ofSubscriber("stored_subscriber_oldest_seconds", "Time since the first of these events came; 0 without one.")
 

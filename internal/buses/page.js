@@ -7,7 +7,7 @@ import { Ago, Figure, Number, Table, Trouble, useList } from "../parts.js";
 
 const every = 5000; // ms between two looks
 const most = 200; // subscribers that are listed
-const tones = { failing: "warn", paused: "warn", disabled: "bad", unreadable: "bad" };
+const tones = { failing: "warn", waiting: "warn", paused: "warn", disabled: "bad", unreadable: "bad" };
 
 const link = (...parts) => `#/webhook/${parts.map(encodeURIComponent).join("/")}`;
 

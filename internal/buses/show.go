@@ -17,13 +17,14 @@ import (
 // States of a subscriber.
 const (
 	stateOK         = "ok"
-	stateFailing    = "failing"
+	stateFailing    = "failing" // the last attempt has failed, and the next one is due
+	stateWaiting    = "waiting" // likewise, for the time of the next one
 	statePaused     = "paused"
 	stateDisabled   = "disabled"
 	stateUnreadable = "unreadable"
 )
 
-var allStates = []string{stateOK, stateFailing, statePaused, stateDisabled, stateUnreadable}
+var allStates = []string{stateOK, stateFailing, stateWaiting, statePaused, stateDisabled, stateUnreadable}
 
 // A SubscriberState is a subscriber as it is now.
 type SubscriberState struct {
@@ -117,20 +118,20 @@ func stateOf(bus string, s *Subscriber, now time.Time) SubscriberState {
 		out.Host = u.Host
 	}
 	resumed := s.Settings.Resumed > s.State.Resumed // and its owner has not noticed
-	switch p := s.Settings.Paused; {
-	case p.In(now):
-		out.State, out.Why, out.By, out.Since, out.Until = statePaused, p.Why, p.By, some(p.Since), some(p.Until)
-	case resumed:
-	case s.State.Off != "":
-		out.State, out.Why, out.Since = stateDisabled, s.State.Off, milli(s.State.Since)
-	case s.State.Since != 0:
-		out.State, out.Since = stateFailing, milli(s.State.Since)
-	}
 	if s.State.Since != 0 && !resumed {
-		out.Error = s.State.Last.Error
-		if len(s.State.Open) > 0 && s.State.Off == "" {
+		out.State, out.Since, out.Error = stateFailing, milli(s.State.Since), s.State.Last.Error
+		if len(s.State.Open) > 0 {
 			out.Next = milli(s.State.Open[0].Until)
 		}
+		if out.Next != nil && out.Next.After(now) {
+			out.State = stateWaiting
+		}
+	}
+	switch p := s.Settings.Paused; {
+	case s.State.Off != "" && !resumed:
+		out.State, out.Why, out.Next = stateDisabled, s.State.Off, nil
+	case p.In(now):
+		out.State, out.Why, out.By, out.Since, out.Until = statePaused, p.Why, p.By, some(p.Since), some(p.Until)
 	}
 	return out
 }

@@ -59,7 +59,7 @@ func TestThePageOfWebhooks(t *testing.T) {
 	}
 	b.await("what is delivered", cell("good", "sent")+` === "7"`)
 	b.await("what waits", cell("bad", "queued")+` === "7"`)
-	b.await("that one fails", cell("bad", "state")+` === "failing"`)
+	b.await("that one fails", cell("bad", "state")+` === "waiting"`)
 	b.await("the one that is behind is first", `document.querySelector("[data-subscriber]")?.dataset.subscriber === "bus/bad"`)
 	b.await("the topic", `document.querySelector('[data-topic="orders"]')?.textContent.includes("shop")`)
 	b.await("the open batch", `document.querySelector("[data-open]")?.textContent.includes("attempt")`)
