@@ -224,7 +224,7 @@ func (b subscriptions) end(ctx context.Context, wants *iwebhook.Settings, chosen
 }
 
 // reach is ready, for a subscriber of this name.
-func (b *Bus) reach(ctx context.Context, client string) error {
+func (b subscriptions) reach(ctx context.Context, client string) error {
 	if err := checkClient(client); err != nil {
 		return err
 	}
@@ -247,7 +247,7 @@ func (b *Bus) Unsubscribe(ctx context.Context, client string, topics ...string) 
 			return subscriptions{b}.end(ctx, wants, func(log iwebhook.Log) bool { return slices.Contains(topics, log.Topic) })
 		})
 	}
-	if err := b.reach(ctx, client); err != nil {
+	if err := (subscriptions{b}).reach(ctx, client); err != nil {
 		return err
 	}
 	return iwebhook.Subscriptions{Bus: b.calls}.Change(ctx, b.partition(client), client, func(old *iwebhook.Subscriber) (*iwebhook.Settings, error) {
@@ -290,7 +290,7 @@ func (b *Bus) Pause(ctx context.Context, client string, opts *PauseOptions) erro
 	if opts != nil {
 		o = *opts
 	}
-	if err := b.reach(ctx, client); err != nil {
+	if err := (subscriptions{b}).reach(ctx, client); err != nil {
 		return err
 	}
 	return iwebhook.Subscriptions{Bus: b.calls}.Pause(ctx, b.partition(client), client, o.Who, o.Why, o.For)
@@ -298,7 +298,7 @@ func (b *Bus) Pause(ctx context.Context, client string, opts *PauseOptions) erro
 
 // Resume ends a pause, the wait for the next attempt, and what has disabled a subscriber. The error is ErrNoSubscriber if there is none.
 func (b *Bus) Resume(ctx context.Context, client string) error {
-	if err := b.reach(ctx, client); err != nil {
+	if err := (subscriptions{b}).reach(ctx, client); err != nil {
 		return err
 	}
 	return iwebhook.Subscriptions{Bus: b.calls}.Resume(ctx, b.partition(client), client)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"strings"
 	"time"
 )
 
@@ -43,15 +44,15 @@ func (b Subscriptions) unpin(ctx context.Context, name string, old, wants *Setti
 	if old == nil {
 		return nil
 	}
-	for log := range old.Topics {
+	for text := range old.Topics {
 		if wants != nil {
-			if _, still := wants.Topics[log]; still {
+			if _, still := wants.Topics[text]; still {
 				continue
 			}
 		}
-		parsed, err := ParseLog(log)
+		log, err := ParseLog(text)
 		if err == nil {
-			err = b.Unpin(ctx, parsed, name)
+			err = b.Unpin(ctx, log, name)
 		}
 		if err != nil {
 			return err
@@ -95,3 +96,9 @@ func (b Subscriptions) Resume(ctx context.Context, n int, name string) error {
 
 // In reports whether the pause holds at a time. There may be none.
 func (p *Pause) In(now time.Time) bool { return p != nil && (p.Until.IsZero() || p.Until.After(now)) }
+
+// SealedPrefix begins what is sealed.
+const SealedPrefix = "s1:"
+
+// Sealed reports whether a text is sealed, and not stored as it is.
+func Sealed(text string) bool { return strings.HasPrefix(text, SealedPrefix) }

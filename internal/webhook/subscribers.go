@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"iter"
-	"strings"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -33,12 +32,6 @@ type Secret struct {
 	Sealed string    `json:"sealed"`
 	Until  time.Time `json:"until,omitzero"`
 }
-
-// SealedPrefix begins what is sealed.
-const SealedPrefix = "s1:"
-
-// Sealed reports whether a text is sealed, and not stored as it is.
-func Sealed(text string) bool { return strings.HasPrefix(text, SealedPrefix) }
 
 // A Pause is who holds a subscriber back, why, since when and until when: the zero time, until it is resumed.
 type Pause struct {
