@@ -257,9 +257,7 @@ func (o *owner) unblock() {
 		for i, s := range all {
 			s.blocked = false
 			if s.advance(now); s.blocked {
-				for _, rest := range all[i+1:] { // there is none for them, either
-					o.blocked[at] = append(o.blocked[at], rest)
-				}
+				o.blocked[at] = append(o.blocked[at], all[i+1:]...) // there is none for them, either
 				break
 			}
 		}

@@ -81,7 +81,8 @@ func (a *api) slow(ctx context.Context, topic string, full *store.FullError) str
 	case of == "pin":
 		who = name
 	case of == "deliver":
-		n, _ := strconv.Atoi(name)
+		number, _, _ := strings.Cut(name, ":") // behind it is an epoch
+		n, _ := strconv.Atoi(number)
 		first := delivery.ID{N: 1 << 62}
 		for s, err := range a.calls.Subscribers(ctx, n) {
 			if s == nil || err != nil {
