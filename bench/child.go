@@ -89,6 +89,7 @@ var roles = map[string]func(context.Context, Task) (Result, error){
 	"idle-schedule":   idleSchedule,
 	"runnel-webhook":  runnelWebhook,
 	"bare-webhook":    byHand(bareWebhook),
+	"stored-webhook":  byHand(storedWebhook),
 	"scale-webhook":   runnelWebhookScale,
 	"idle-webhook":    idleWebhook,
 	"watermill":       byHand(watermillDrain),

@@ -68,6 +68,71 @@ func runnelWebhook(ctx context.Context, t Task) (Result, error) {
 	return m.result(), nil
 }
 
+// post posts a body and reads the answer.
+func post(ctx context.Context, client *http.Transport, url string, body []byte) error {
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, url, bytes.NewReader(body))
+	if err != nil {
+		return err
+	}
+	req.Header.Set("Content-Type", "application/json")
+	resp, err := client.RoundTrip(req)
+	if err != nil {
+		return err
+	}
+	_, _ = io.Copy(io.Discard, resp.Body)
+	return resp.Body.Close()
+}
+
+// storedWebhook does by hand what has to be done at least: each loop reads a batch from Redis, posts it, and stores its position.
+func storedWebhook(ctx context.Context, t Task, rdb *redis.Client) (Result, error) {
+	m := newMeter(t.Events)
+	m.skip = int64(t.Events / 10)
+	receiver := sink(m)
+	defer receiver.Close()
+	pipe := rdb.Pipeline()
+	for i, e := range busEvents("orders", 0, t.Events/t.Readers*t.Count) {
+		pipe.XAdd(ctx, &redis.XAddArgs{Stream: t.Run, Values: []string{"data", fmt.Sprintf(`{"topic":%q,"type":%q,"url":%q,"t":1767225600000}`, e.Topic, e.Type, e.URL)}})
+		if i%1000 == 999 {
+			if _, err := pipe.Exec(ctx); err != nil {
+				return nil, err
+			}
+		}
+	}
+	if _, err := pipe.Exec(ctx); err != nil {
+		return nil, err
+	}
+	client := &http.Transport{DialContext: (&net.Dialer{}).DialContext, MaxIdleConns: 256, MaxIdleConnsPerHost: 32, DisableCompression: true}
+	defer client.CloseIdleConnections()
+	g, ctx := errgroup.WithContext(ctx)
+	for i := range t.Readers {
+		g.Go(func() error {
+			for at, n := "-", 0; n < t.Events/t.Readers; n++ {
+				entries, err := rdb.XRangeN(ctx, t.Run, at, "+", int64(t.Count)).Result()
+				if err != nil {
+					return err
+				}
+				var body []byte
+				for _, e := range entries {
+					body = append(append(body, ','), e.Values["data"].(string)...)
+				}
+				body[0] = '['
+				if err := post(ctx, client, receiver.URL, append(body, ']')); err != nil {
+					return err
+				}
+				at = "(" + entries[len(entries)-1].ID
+				if err := rdb.HSet(ctx, t.Run+"-at", fmt.Sprint(i), at).Err(); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+	}
+	if err := g.Wait(); err != nil {
+		return nil, err
+	}
+	return m.result(), nil
+}
+
 // bareWebhook posts the same bodies by hand, in a loop for each subscriber.
 func bareWebhook(ctx context.Context, t Task, _ *redis.Client) (Result, error) {
 	m := newMeter(t.Events)
@@ -85,17 +150,9 @@ func bareWebhook(ctx context.Context, t Task, _ *redis.Client) (Result, error) {
 	for range t.Readers {
 		g.Go(func() error {
 			for range t.Events / t.Readers {
-				req, err := http.NewRequestWithContext(ctx, http.MethodPost, receiver.URL, bytes.NewReader(body))
-				if err != nil {
+				if err := post(ctx, client, receiver.URL, body); err != nil {
 					return err
 				}
-				req.Header.Set("Content-Type", "application/json")
-				resp, err := client.RoundTrip(req)
-				if err != nil {
-					return err
-				}
-				_, _ = io.Copy(io.Discard, resp.Body)
-				resp.Body.Close()
 			}
 			return nil
 		})

@@ -113,7 +113,7 @@ func eventsIn(r *http.Request, topic string) (events []Event, array bool, err er
 	}
 	if !bytes.HasPrefix(bytes.TrimLeft(text, " \t\r\n"), []byte("[")) {
 		e, err := eventOf(text, topic)
-		e.ID = key
+		e.DedupID = key
 		return []Event{e}, false, err
 	}
 	var all []json.RawMessage
@@ -129,7 +129,7 @@ func eventsIn(r *http.Request, topic string) (events []Event, array bool, err er
 			return nil, true, invalidf("event %d: %v", i, err)
 		}
 		if key != "" {
-			e.ID = key + "-" + strconv.Itoa(i)
+			e.DedupID = key + "-" + strconv.Itoa(i)
 		}
 		events = append(events, e)
 	}

@@ -39,7 +39,7 @@ type Options struct {
 	// Overflow decides what happens at MaxLen if subscribers still need the oldest: runnel.DropOldest, the default, drops and counts them;
 	// runnel.Reject refuses what is published.
 	Overflow runnel.Overflow
-	// DedupWindow is for how long Event.ID is remembered. Default 10 minutes.
+	// DedupWindow is for how long Event.DedupID is remembered. Default 10 minutes.
 	DedupWindow time.Duration
 	// Keep is how many events of a topic stay that nobody needs any more. Default 10 000.
 	Keep int64

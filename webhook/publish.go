@@ -84,7 +84,7 @@ func checkURL(text string, allowHTTP bool) error {
 }
 
 // Publish appends events, in order for each topic, as the client of this name, which becomes the publisher of topics that have none. All of
-// them are checked before any is appended. It repeats nothing by itself; an event with an ID may be published again. The results are
+// them are checked before any is appended. It repeats nothing by itself; an event with a DedupID may be published again. The results are
 // by index. The error is a *runnel.SendError as that of runnel.Stream.Send, for a topic of another publisher ErrClaimed.
 // It blocks until the server has answered, or ctx ends.
 func (b *Bus) Publish(ctx context.Context, client string, events ...Event) ([]runnel.Sent, error) {
@@ -112,7 +112,7 @@ func (b *Bus) Publish(ctx context.Context, client string, events ...Event) ([]ru
 			box := store.NewOutbox(b.calls.Stream(e.Topic), len(events), false)
 			boxes[e.Topic], topics = &box, append(topics, e.Topic)
 		}
-		boxes[e.Topic].Add(i, b.logOf(e.Topic).Partition, []string{payloadField, texts[i]}, e.ID, nil)
+		boxes[e.Topic].Add(i, b.logOf(e.Topic).Partition, []string{payloadField, texts[i]}, e.DedupID, nil)
 	}
 	var appends []store.Append
 	for _, topic := range topics {

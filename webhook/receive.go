@@ -29,8 +29,8 @@ type Event struct {
 	// Data is what else there is to say, nil for nothing: of a published event what encoding/json can encode, of a
 	// received one a json.RawMessage, which Decode reads.
 	Data any
-	// ID makes a publication idempotent, as that of runnel.Outgoing. It is not delivered.
-	ID string
+	// DedupID makes a publication idempotent, as that of runnel.Outgoing. It is not delivered.
+	DedupID string
 }
 
 // Decode decodes the Data of a received event into v, as json.Unmarshal does. Without Data it leaves v alone.

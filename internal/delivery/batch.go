@@ -75,11 +75,13 @@ func (b *Batch) Body() []byte {
 // what is appended later under the same numbers has later times.
 func (b *Batch) Key(seeds ...string) string {
 	first, last := map[string]ID{}, map[string]ID{}
-	for _, e := range b.Events {
-		if _, ok := first[e.Log]; !ok {
+	for i, e := range b.Events {
+		if _, ok := first[e.Log]; i == 0 || b.Events[i-1].Log != e.Log && !ok {
 			first[e.Log] = e.ID
 		}
-		last[e.Log] = e.ID
+		if i == len(b.Events)-1 || b.Events[i+1].Log != e.Log {
+			last[e.Log] = e.ID
+		}
 	}
 	var text []byte
 	add := func(words ...string) {
