@@ -17,7 +17,7 @@ func TestHoldersGoWithThoseWhoNeedThem(t *testing.T) {
 			return len(all) == 1 && strings.HasPrefix(all[0], "deliver:")
 		}
 	}
-	none := func(p *play) func() bool { return func() bool { return len(p.holding()) == 0 } }
+	nobody := func(p *play) func() bool { return func() bool { return len(p.holding()) == 0 } }
 	t.Run("removed before its owner knew it", func(t *testing.T) {
 		p, _, _ := calmly(t)
 		p.publish("orders", 1)
@@ -52,7 +52,7 @@ func TestHoldersGoWithThoseWhoNeedThem(t *testing.T) {
 		c.remove()
 		p.workers = nil
 		p.start()
-		redistest.Eventually(t, "nobody holds the log", none(p), func() string { return strings.Join(p.holding(), " ") })
+		redistest.Eventually(t, "nobody holds the log", nobody(p), func() string { return strings.Join(p.holding(), " ") })
 	})
 }
 
