@@ -211,3 +211,20 @@ func TestASaveThatComesLateIsFenced(t *testing.T) {
 	}
 	p.judged()
 }
+
+// What is queued of a topic that was ended, and is wanted again before any owner has seen it, is not lost.
+func TestATopicThatIsEndedAndWantedAgainBeforeAWorkerRuns(t *testing.T) {
+	p, server, _ := calmly(t)
+	c := p.tenant("mail", "orders", "users")
+	p.publish("orders", 2)
+	p.must(p.bus.Unsubscribe(p.ctx, c.client, "orders"))
+	p.publish("orders", 1)
+	c.subscribe()
+	p.publish("orders", 1)
+	p.declared(server)
+	p.run(p.workers[0])
+	c.hears("orders", 4)
+	if got := c.got("orders"); !slices.Equal(got, []int64{1, 2, 3, 4}) {
+		t.Errorf("it has %v", got)
+	}
+}

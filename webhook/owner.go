@@ -28,6 +28,7 @@ type owner struct {
 	ready   []*subscriber                   // to be looked at
 	blocked map[place][]*subscriber         // that wait for a place
 	timers  timers
+	reads   *outage.Outage // of reads for single subscribers
 	saver   saver
 	holds   holds
 
@@ -52,6 +53,7 @@ func newOwner(ctx context.Context, b *Bus, own *worker.Ownership) *owner {
 		b: b, own: own, log: own.Log(), n: n, epoch: epoch, fence: own.Fence(), mail: newMailbox(), room: make(signal, 1),
 		subs: map[string]*subscriber{}, readers: map[string]map[*subscriber]bool{}, reloads: map[string]bool{}, blocked: map[place][]*subscriber{},
 	}
+	o.reads = outage.New(o.log, "log", nil)
 	o.saver.o, o.holds.o, o.holds.all = o, o, map[string]*hold{}
 	o.ctx, o.cancel = context.WithCancel(ctx)
 	o.exchanges, o.interrupt = context.WithCancel(o.ctx)

@@ -87,7 +87,7 @@ func (c *tenant) change(topic string) {
 	stored, state := c.look()
 	log := c.s.bus.LogOf(topic).String()
 	if span, named := stored.Settings.Topics[log]; named {
-		end := state.Ended[log]
+		end := state.Ended[log].N
 		if _, queued := state.Settled[log]; queued || span.End > max(span.From.N, end) {
 			return // it would go on where it is, or, unless its owner has seen the span, lose what is queued
 		}
@@ -132,7 +132,7 @@ func (c *tenant) pause() {
 		log := c.s.bus.LogOf(topic).String()
 		at, named := state.Settled[log]
 		if !named {
-			at.N = max(state.Ended[log], c.from[topic])
+			at.N = max(state.Ended[log].N, c.from[topic])
 		}
 		b.upTo[topic], b.open[topic] = at.N, at.N
 		for _, o := range state.Open {
@@ -180,7 +180,7 @@ func (c *tenant) end(topic string, stored *iwebhook.Subscriber, state *delivery.
 	log := c.s.bus.LogOf(topic).String()
 	end := by[log].Last.N
 	if span := stored.Settings.Topics[log]; span.End > 0 {
-		end = max(span.End, state.Ended[log])
+		end = max(span.End, state.Ended[log].N)
 	} else if !c.topics[topic] {
 		end = c.from[topic] // it never had an event
 	}

@@ -106,7 +106,7 @@ func (b *Bus) Subscribe(ctx context.Context, s Subscription) error {
 		if err != nil {
 			return nil, err
 		}
-		pinned, err = book.spans(ctx, s.Client, s.Topics, old.Settings, wants)
+		pinned, err = book.spans(ctx, s.Client, s.Topics, old, wants)
 		return wants, err
 	})
 	for _, log := range pinned {
@@ -175,16 +175,24 @@ func (b subscriptions) open(client, field, sealed string) (string, error) {
 }
 
 // spans sets from where to where a subscriber gets each topic, and returns the logs of those that are new to it: they are pinned.
-func (b subscriptions) spans(ctx context.Context, client string, topics []string, old, wants *iwebhook.Settings) (pinned []iwebhook.Log, err error) {
+func (b subscriptions) spans(ctx context.Context, client string, topics []string, old *iwebhook.Subscriber, wants *iwebhook.Settings) (pinned []iwebhook.Log, err error) {
 	wants.Topics = map[string]delivery.Span{}
-	if old != nil {
-		wants.Topics = maps.Clone(old.Topics)
+	var state delivery.State
+	if old.Settings != nil {
+		wants.Topics = maps.Clone(old.Settings.Topics)
+	}
+	if old.State != "" {
+		if state, err = delivery.ParseState([]byte(old.State)); err != nil {
+			return nil, err
+		}
 	}
 	named := map[string]bool{}
 	for _, topic := range topics {
 		log := b.logOf(topic)
 		named[log.String()] = true
-		if span, there := wants.Topics[log.String()]; there && span.End == 0 {
+		if span, there := wants.Topics[log.String()]; there && (span.End == 0 || !state.Seen(log.String(), span)) {
+			span.End = 0 // what is queued of one that the owner has not begun yet is not lost
+			wants.Topics[log.String()] = span
 			continue
 		}
 		from, err := b.calls.Pin(ctx, log, client)

@@ -2,6 +2,7 @@ package webhook
 
 import (
 	"errors"
+	"fmt"
 	"maps"
 	"net/url"
 	"strconv"
@@ -208,9 +209,10 @@ func (s *subscriber) read(log string, behind delivery.ID) {
 			switch {
 			case s.gone:
 			case err != nil:
-				o.log.Warn("log is not readable", "subscriber", s.name, "log", log, "err", err)
+				o.reads.Failed(o.ctx, fmt.Errorf("log %s: %w", log, err))
 				o.timers.set(s, o.own.Now().Add(readAgain))
 			default:
+				o.reads.Recovered()
 				s.load(log, events)
 				o.look(s)
 			}

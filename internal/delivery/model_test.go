@@ -159,7 +159,7 @@ func passed(s *State, spans map[string]Span) (n int64) {
 		if at, ok := s.Settled[log]; ok {
 			n += at.N - span.From.N
 		} else if end, ok := s.Ended[log]; ok {
-			n += end - span.From.N
+			n += end.N - span.From.N
 		}
 	}
 	return n
@@ -194,7 +194,7 @@ func (w *world) look(given map[string]bool) {
 	for log, span := range spans {
 		at, known := s.Settled[log]
 		if end, ended := s.Ended[log]; ended && !known {
-			total += end - span.From.N
+			total += end.N - span.From.N
 			continue
 		} else if !known {
 			at = span.From

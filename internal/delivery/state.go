@@ -12,7 +12,7 @@ import (
 type State struct {
 	Batches int64            `json:"b"`               // number of the last batch
 	Settled map[string]ID    `json:"c,omitempty"`     // log → position: up to here everything is settled
-	Ended   map[string]int64 `json:"e,omitempty"`     // log → last number of a span that has been delivered to its end
+	Ended   map[string]ID    `json:"e,omitempty"`     // log → where a span has ended that has been delivered to its end
 	Open    []*Open          `json:"k,omitempty"`     // at most one so far
 	Alone   map[string]int64 `json:"alone,omitempty"` // log → up to here each event is sent by itself, and once
 	Sent    int64            `json:"sent"`
@@ -49,7 +49,6 @@ func ParseState(data []byte) (State, error) {
 
 func (s *State) check() error {
 	numbers := []int64{s.Batches, s.Sent, s.Dropped, s.Dead, s.Failed, s.OK, s.Since, s.Last.At, s.Last.Took, s.Resumed}
-	numbers = slices.AppendSeq(numbers, maps.Values(s.Ended))
 	numbers = slices.AppendSeq(numbers, maps.Values(s.Alone))
 	if len(s.Open) > 1 {
 		return fmt.Errorf("%d open batches, at most one is known", len(s.Open))
@@ -92,10 +91,21 @@ func (s *State) begins(log string, span Span) (ID, bool) {
 	if at, ok := s.Settled[log]; ok {
 		return at, true
 	}
-	if end, ok := s.Ended[log]; ok && span.End > 0 && (span.End <= end || span.From.N < end) {
+	end, ended := s.Ended[log]
+	switch {
+	case ended && span.End > 0 && (span.End <= end.N || span.From.N < end.N):
 		return ID{}, false
+	case ended && span.From.N < end.N: // it goes on
+		return end, true
 	}
 	return span.From, true
+}
+
+// Seen reports whether a span of a log has begun, or is over.
+func (s *State) Seen(log string, span Span) bool {
+	_, begun := s.Settled[log]
+	end, ended := s.Ended[log]
+	return begun || ended && span.End <= end.N
 }
 
 // pass moves the position over some events, of which one sum counts. The numbers between were removed.

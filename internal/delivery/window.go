@@ -249,7 +249,7 @@ func (w *Window) bound(log string) {
 	delete(w.loaded, log)
 	delete(w.skipped, log)
 	if _, named := w.s.Spans[log]; named {
-		w.state.Ended[log] = end
+		w.state.Ended[log] = ID{at.MS, end}
 	}
 	w.unsaved = true
 }

@@ -23,7 +23,7 @@ func TestSpans(t *testing.T) {
 	}
 	w.Fail(b, at(200), at(200), Answer{})
 	w.Done(want(t, w, 200, "2: a/110-4 a/110-5"), at(200), Answer{})
-	if st := w.State(); st.Ended["a"] != 5 || len(st.Settled) > 0 || st.Sent != 2 || st.Dropped != 0 {
+	if st := w.State(); st.Ended["a"].N != 5 || len(st.Settled) > 0 || st.Sent != 2 || st.Dropped != 0 {
 		t.Errorf("%+v", st)
 	}
 	want(t, w, 300, "nothing")
@@ -68,7 +68,7 @@ func TestAnEndThatIsMissing(t *testing.T) {
 			}
 			load(t, w, tt.behind)
 			w.Done(want(t, w, 200, "1: a/100-1 a/100-2"), at(200), Answer{})
-			if st := w.State(); st.Ended["a"] != 5 || st.Sent != 2 || st.Dropped != 3 {
+			if st := w.State(); st.Ended["a"].N != 5 || st.Sent != 2 || st.Dropped != 3 {
 				t.Errorf("%+v", st)
 			}
 		})
@@ -84,9 +84,10 @@ func TestASpanThatWasReplaced(t *testing.T) {
 		{Span{ID{100, 3}, 5}, "map[]"},
 		{Span{ID{150, 7}, 9}, "map[a:150-7]"},
 		{Span{ID{150, 7}, 0}, "map[a:150-7]"},
-		{Span{ID{100, 0}, 9}, "map[]"}, // what lies behind the end of 5 was never wanted
+		{Span{ID{100, 3}, 0}, "map[a:120-5]"}, // it goes on
+		{Span{ID{100, 0}, 9}, "map[]"},        // what lies behind the end of 5 was never wanted
 	} {
-		w := New(State{Ended: map[string]int64{"a": 5}}, Settings{Max: 1, Spans: map[string]Span{"a": tt.span}})
+		w := New(State{Ended: map[string]ID{"a": {120, 5}}}, Settings{Max: 1, Spans: map[string]Span{"a": tt.span}})
 		if got := fmt.Sprint(w.Wants()); got != tt.want {
 			t.Errorf("%+v: it wants %s, want %s", tt.span, got, tt.want)
 		}
@@ -171,7 +172,7 @@ func TestEntriesWithoutNumbers(t *testing.T) {
 // A new owner saves nothing as long as nothing has changed.
 func TestNothingToSave(t *testing.T) {
 	s := Settings{Max: 3, Attempts: 1, Resumed: 1, Spans: map[string]Span{"a": {}, "b": {End: 7}}}
-	state, err := ParseState([]byte(`{"b":3,"c":{"a":"100-3"},"e":{"b":7},"k":[{"n":3,"a":1,"m":{"a":"4-5"}}],"alone":{"a":5},"sent":10,"resumed":1}`))
+	state, err := ParseState([]byte(`{"b":3,"c":{"a":"100-3"},"e":{"b":"1-7"},"k":[{"n":3,"a":1,"m":{"a":"4-5"}}],"alone":{"a":5},"sent":10,"resumed":1}`))
 	if err != nil {
 		t.Fatal(err)
 	}
