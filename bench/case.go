@@ -107,6 +107,7 @@ var cases = []Case{
 	{Name: "schedule-triggers", About: scheduleTriggersAbout, Plan: planScheduleTriggers},
 	{Name: "schedule-idle", About: scheduleIdleAbout, Plan: planScheduleIdle},
 	{Name: "webhook", About: webhookAbout, Plan: planWebhook},
+	{Name: "webhook-ingest", About: webhookIngestAbout, Plan: planWebhookIngest},
 	{Name: "webhook-scale", About: webhookScaleAbout, Plan: planWebhookScale},
 	{Name: "webhook-idle", About: webhookIdleAbout, Plan: planWebhookIdle},
 }

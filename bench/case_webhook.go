@@ -76,3 +76,23 @@ func planWebhookIdle(_ context.Context, b *Bench) (*Plan, error) {
 		},
 	}, nil
 }
+
+const webhookIngestAbout = "Events that are published over HTTP, one in a request, by 32 clients at once and by one, in the same process. By hand is a handler that " +
+	"knows its token, decodes and checks the event, and adds it by XADD."
+
+func planWebhookIngest(_ context.Context, b *Bench) (*Plan, error) {
+	many := Task{Stream: "bus", Partitions: drainPartitions, Events: b.scale(64_000, 6_400), Readers: 32}
+	one := many
+	one.Events, one.Readers = b.scale(10_000, 1_000), 1
+	return &Plan{
+		Sides: []Side{
+			many.sideOf("bus, 32 clients", "ingest-webhook", false), many.sideOf("by hand, 32 clients", "ingest-bare", false),
+			one.sideOf("bus, one client", "ingest-webhook", false), one.sideOf("by hand, one client", "ingest-bare", false),
+		},
+		Claims: []Claim{
+			ratio("rate", "bus, 32 clients", "by hand, 32 clients", atLeast(1.1)),
+			ratio("rate", "bus, one client", "by hand, one client", atLeast(0.85)),
+		},
+		Columns: []Column{requestRate, requestCPU, requestOnTop},
+	}, nil
+}

@@ -89,6 +89,8 @@ var roles = map[string]func(context.Context, Task) (Result, error){
 	"idle-schedule":   idleSchedule,
 	"runnel-webhook":  runnelWebhook,
 	"bare-webhook":    byHand(bareWebhook),
+	"ingest-webhook":  ingestWebhook,
+	"ingest-bare":     byHand(ingestBare),
 	"stored-webhook":  byHand(storedWebhook),
 	"scale-webhook":   runnelWebhookScale,
 	"idle-webhook":    idleWebhook,
