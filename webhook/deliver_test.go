@@ -80,7 +80,7 @@ func TestAReceiverThatIsDownForAnHour(t *testing.T) {
 			}
 			return 204
 		})
-		const perTick, ticks = 20, 360
+		const perTick, ticks = 8, 360
 		for i := range ticks {
 			r.publish("orders", 1+i*perTick, perTick)
 			time.Sleep(10 * time.Second)

@@ -161,6 +161,7 @@ var kills = cmp.Or(os.Getenv("RUNNEL_WEBHOOK_KILLS"), "50")
 
 func TestKillsBetweenRequestAndAnswer(t *testing.T) {
 	tier.Slow(t)
+	tier.Sequential(t)
 	n, err := strconv.Atoi(kills)
 	if err != nil {
 		t.Fatal(err)
@@ -211,6 +212,7 @@ func (p *processes) answerAll(requests <-chan *seen) {
 // An owner that stands still beyond its lease stores nothing when it goes on.
 func TestStopsBetweenRequestAndAnswer(t *testing.T) {
 	tier.Slow(t)
+	tier.Sequential(t)
 	p := newProcesses(t, 2)
 	c := p.tenant("mail", "orders")
 	requests := p.requests()

@@ -64,6 +64,7 @@ func look(t *testing.T, rdb *redis.Client, partitions int) (all []*buses.Subscri
 // misses anything, which is counted.
 func TestMemoryThatIsShort(t *testing.T) {
 	tier.Slow(t)
+	tier.Sequential(t)
 	server := redistest.Start(t)
 	var had, attempts atomic.Int64
 	receiver := httptest.NewServer(webhook.Receive(webhook.ReceiveOptions{}, func(_ context.Context, b *webhook.Batch) error {

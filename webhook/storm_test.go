@@ -60,6 +60,7 @@ func TestStorm(t *testing.T) {
 // So it is where topics and subscribers lie on several servers.
 func TestStormInACluster(t *testing.T) {
 	tier.Slow(t)
+	tier.Sequential(t)
 	c := redistest.StartCluster(t, 3, 0)
 	for _, seed := range stormSeeds(t, 1) {
 		playStorm(t, newStorm(t, c.URL(), "", runnel.LayoutCluster, seed), seed)
