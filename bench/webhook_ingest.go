@@ -25,13 +25,13 @@ func ingestWebhook(ctx context.Context, t Task) (Result, error) {
 	if err != nil {
 		return nil, err
 	}
-	return t.publishAll(ctx, bus, token)
+	return publishAll(ctx, t, bus, token)
 }
 
 // ingestBare does it by hand: a handler that knows its token, decodes and checks the event, and adds it.
 func ingestBare(ctx context.Context, t Task, rdb *redis.Client) (Result, error) {
 	const token = "shop--00000000000000000000000000000000"
-	return t.publishAll(ctx, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	return publishAll(ctx, t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		user, _, _ := r.BasicAuth()
 		var e struct{ Type, URL string }
 		dec := json.NewDecoder(r.Body)
@@ -53,7 +53,7 @@ func ingestBare(ctx context.Context, t Task, rdb *redis.Client) (Result, error) 
 }
 
 // publishAll posts events to a handler, from so many clients at once.
-func (t Task) publishAll(ctx context.Context, handler http.Handler, token string) (Result, error) {
+func publishAll(ctx context.Context, t Task, handler http.Handler, token string) (Result, error) {
 	server := httptest.NewServer(handler)
 	defer server.Close()
 	client := &http.Transport{MaxIdleConns: t.Readers, MaxIdleConnsPerHost: t.Readers, DisableCompression: true}
