@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net/url"
 	"time"
+	"unicode/utf8"
 
 	"github.com/runnel-go/runnel"
 	"github.com/runnel-go/runnel/internal/store"
@@ -73,6 +74,8 @@ func checkURL(text string, allowHTTP bool) error {
 	switch {
 	case len(text) > mostURL:
 		return invalidf("url has %d characters, more than %d", len(text), mostURL)
+	case !utf8.ValidString(text): // JSON would change it
+		return invalidf("url is not UTF-8")
 	case err != nil || u.Host == "":
 		return invalidf("url is not absolute")
 	case u.Scheme != "https" && (u.Scheme != "http" || !allowHTTP):

@@ -57,3 +57,16 @@ func TestProcessorsOfTopics(t *testing.T) {
 		}
 	})
 }
+
+// What would not arrive as it was given is refused before anything is appended.
+func TestEventsThatJSONWouldChange(t *testing.T) {
+	inRig(t, nil, func(r *rig) {
+		_, err := r.bus.Publish(r.c.Context(), "shop", webhook.Event{Topic: "orders", Type: webhook.Update, URL: "https://x/\xff"})
+		if err == nil || !strings.Contains(err.Error(), "url is not UTF-8") {
+			t.Errorf("got %v", err)
+		}
+		if n := r.c.Redis().Exists(r.c.Context(), "__num:shop.bus.orders.0", "__whtopic:shop.bus.0").Val(); n != 0 {
+			t.Errorf("%d keys are there", n)
+		}
+	})
+}

@@ -193,7 +193,7 @@ func (p *post) topics() {
 		p.t.Errorf("%+v", topics)
 	}
 	p.run(1, `bus mails has no topic "x"`, "webhook", "topic", "release", "x", "--yes")
-	p.run(0, "topic orders is nobody's; it was shop's", "webhook", "topic", "release", "orders", "--yes")
+	p.run(0, "topic orders has no publisher any more; it was shop", "webhook", "topic", "release", "orders", "--yes")
 	p.run(0, "published as orders/", "webhook", "publish", "orders", `{"type":"delete","url":"https://x/1","timestamp":1795800000000}`, "--client", "other")
 	p.run(0, "topic bills is removed", "webhook", "topic", "rm", "bills", "--yes")
 	p.run(1, "there is no such topic", "webhook", "topic", "rm", "bills", "--yes")

@@ -92,10 +92,10 @@ func runTopicRelease(ctx context.Context, r *request) error {
 	case t == nil:
 		return fmt.Errorf("bus %s has no topic %q", b.name, name)
 	}
-	if err := r.Confirm("let another client publish to %s, which is %s's?", name, cmp.Or(t.Publisher, "nobody")); err != nil {
+	if err := r.Confirm("let another client publish to %s, whose publisher is %s?", name, cmp.Or(t.Publisher, "none")); err != nil {
 		return err
 	}
-	change := &BusChange{Bus: b.name, On: name, Did: fmt.Sprintf("topic %s is nobody's; it was %s's", name, cmp.Or(t.Publisher, "nobody"))}
+	change := &BusChange{Bus: b.name, On: name, Did: fmt.Sprintf("topic %s has no publisher any more; it was %s", name, cmp.Or(t.Publisher, "none"))}
 	return r.audited(ctx, "topic release", change, func(ctx context.Context) error {
 		free := *t
 		free.Publisher = ""
