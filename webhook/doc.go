@@ -7,9 +7,9 @@
 //	topics.go      topics, who publishes to them; event.go: types of events
 //	subscribe.go   subscriptions, pauses, secrets
 //	deliver.go     the processor of a delivery partition
-//	owner.go       its owner: a loop over what other goroutines post to its mailbox.go, and timers.go
+//	owner.go       its owner: a loop over what other goroutines post to its mailbox.go
 //	subscriber.go  a subscriber as the owner knows it; send.go: its batches and their answers
-//	saver.go       states are stored: before a request begins, and behind its answer
+//	saver.go       states are stored, before a request begins and behind its answer
 //	feed.go        what was published last, read once for all subscribers of a worker
 //	past.go        what was published before, shared by those who are as far behind
 //	holds.go       what subscribers still need of the logs

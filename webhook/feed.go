@@ -95,7 +95,7 @@ func (f *feeds) want(o *owner, name string, wanted bool) {
 	case wanted:
 		one.users[o] = true
 		if one.known {
-			o.mail.news(name)
+			o.news(name)
 		}
 	case one != nil:
 		if delete(one.users, o); len(one.users) == 0 {
@@ -160,7 +160,7 @@ func (f *feeds) read(ctx context.Context, tail *redisconn.Tail) error {
 		one := by[chunk.Key]
 		one.add(eventsOf(one.log.String(), chunk.Entries), most)
 		for o := range one.users {
-			o.mail.news(one.log.String())
+			o.news(one.log.String())
 		}
 	}
 	return err
@@ -186,7 +186,7 @@ func (f *feeds) begin(ctx context.Context) error {
 		if one := f.logs[log.String()]; one != nil && !one.known {
 			one.known, one.start, one.last = true, e.Last, e.Last
 			for o := range one.users {
-				o.mail.news(log.String())
+				o.news(log.String())
 			}
 		}
 	}

@@ -18,10 +18,7 @@ type mailbox struct {
 
 	mu     sync.Mutex
 	posted []func()
-	fresh  map[string]bool
 }
-
-func newMailbox() *mailbox { return &mailbox{again: make(signal, 1), fresh: map[string]bool{}} }
 
 // post lets the owner's goroutine call a function.
 func (m *mailbox) post(do func()) {
@@ -31,19 +28,10 @@ func (m *mailbox) post(do func()) {
 	m.again.set()
 }
 
-// news says that a log may have more.
-func (m *mailbox) news(log string) {
-	m.mu.Lock()
-	m.fresh[log] = true
-	m.mu.Unlock()
-	m.again.set()
-}
-
 // take returns what has come.
-func (m *mailbox) take() (posted []func(), fresh map[string]bool) {
+func (m *mailbox) take() (posted []func()) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	posted, fresh = m.posted, m.fresh
-	m.posted, m.fresh = nil, map[string]bool{}
-	return posted, fresh
+	posted, m.posted = m.posted, nil
+	return posted
 }

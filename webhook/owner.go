@@ -3,6 +3,7 @@ package webhook
 import (
 	"context"
 	"log/slog"
+	"sync"
 	"time"
 
 	"github.com/runnel-go/runnel/internal/outage"
@@ -27,19 +28,17 @@ type owner struct {
 	reloads map[string]bool                 // subscribers that are read; true: again
 	ready   []*subscriber                   // to be looked at
 	blocked map[place][]*subscriber         // that wait for a place
-	timers  timers
-	reads   *outage.Outage // of reads for single subscribers
+	reads   *outage.Outage          // of reads for single subscribers
 	saver   saver
 	holds   holds
 
-	requests int  // under way
-	ending   bool // nothing begins any more
-	over     bool // another has the partition
+	busy   int  // subscribers whose state is stored, or who have a request under way
+	ending bool // nothing begins any more
+	over   bool // another has the partition
 
-	ctx       context.Context // of reads and saves
-	cancel    func()
-	exchanges context.Context // of requests; it ends with the lease
-	interrupt func()
+	ctx    context.Context // of reads and saves
+	cancel func()
+	lease  lease
 }
 
 const (
@@ -50,14 +49,38 @@ const (
 func newOwner(ctx context.Context, b *Bus, own *worker.Ownership) *owner {
 	n, epoch := own.At()
 	o := &owner{
-		b: b, own: own, log: own.Log(), n: n, epoch: epoch, fence: own.Fence(), mail: newMailbox(), room: make(signal, 1),
+		b: b, own: own, log: own.Log(), n: n, epoch: epoch, fence: own.Fence(), mail: &mailbox{again: make(signal, 1)}, room: make(signal, 1),
 		subs: map[string]*subscriber{}, readers: map[string]map[*subscriber]bool{}, reloads: map[string]bool{}, blocked: map[place][]*subscriber{},
 	}
 	o.reads = outage.New(o.log, "log", nil)
 	o.saver.o, o.holds.o, o.holds.all = o, o, map[string]*hold{}
 	o.ctx, o.cancel = context.WithCancel(ctx)
-	o.exchanges, o.interrupt = context.WithCancel(o.ctx)
 	return o
+}
+
+// A lease is the context of requests, which end with it.
+type lease struct {
+	mu     sync.Mutex
+	ctx    context.Context
+	cancel func()
+}
+
+// context returns a context that ends with the lease, which holds now, or with parent.
+func (l *lease) context(parent context.Context) context.Context {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.ctx == nil || l.ctx.Err() != nil {
+		l.ctx, l.cancel = context.WithCancel(parent)
+	}
+	return l.ctx
+}
+
+func (l *lease) over() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.cancel != nil {
+		l.cancel()
+	}
 }
 
 // run delivers until the ownership ends, and what has begun has ended.
@@ -66,22 +89,21 @@ func (o *owner) run() {
 	o.b.feeds.join(o)
 	defer o.b.feeds.leave(o)
 	o.load()
-	for {
-		changed := o.own.Changed()
-		if o.turn(); o.done() {
-			return
+	look := time.NewTicker(lookEvery)
+	defer look.Stop()
+	for changed := o.own.Changed(); ; changed = o.own.Changed() {
+		o.turn()
+		if o.over {
+			o.cancel()
 		}
-		o.wait(changed)
+		if o.busy == 0 && (o.ending || o.ctx.Err() != nil) {
+			break
+		}
+		o.wait(changed, look.C)
 	}
-}
-
-// done reports whether there is nothing more to do for this ownership.
-func (o *owner) done() bool {
-	if o.over || o.ctx.Err() != nil {
-		o.cancel()
-		return o.saver.calls == 0 && o.requests == 0
+	for _, s := range o.subs {
+		s.wake.Stop()
 	}
-	return o.ending && o.saver.calls == 0 && o.requests == 0 && len(o.saver.waiting) == 0
 }
 
 // load reads the subscribers of the partition, again until that succeeds or the ownership ends.
@@ -178,7 +200,7 @@ func (o *owner) forget(s *subscriber) {
 	}
 	s.gone = true
 	delete(o.subs, s.name)
-	o.timers.remove(s)
+	s.wake.Stop()
 	for log := range s.logs {
 		o.unread(log, s)
 	}
@@ -223,21 +245,21 @@ func (o *owner) look(s *subscriber) {
 	}
 }
 
-// turn does what can be done now.
-func (o *owner) turn() {
-	posted, fresh := o.mail.take()
-	for _, do := range posted {
-		do()
-	}
-	for log := range fresh {
+// news has those looked at who read a log: it may have more. It may be called by any goroutine.
+func (o *owner) news(log string) {
+	o.mail.post(func() {
 		for s := range o.readers[log] {
 			o.look(s)
 		}
+	})
+}
+
+// turn does what can be done now.
+func (o *owner) turn() {
+	for _, do := range o.mail.take() {
+		do()
 	}
 	now := o.own.Now()
-	for s := o.timers.due(now); s != nil; s = o.timers.due(now) {
-		o.look(s)
-	}
 	for len(o.ready) > 0 {
 		ready := o.ready
 		o.ready = nil
@@ -267,13 +289,7 @@ func (o *owner) unblock() {
 }
 
 // wait waits until there is something to do.
-func (o *owner) wait(changed <-chan struct{}) {
-	next := lookEvery
-	if at, ok := o.timers.next(); ok {
-		next = min(next, max(at.Sub(o.own.Now()), 0)+time.Millisecond)
-	}
-	timer := time.NewTimer(next)
-	defer timer.Stop()
+func (o *owner) wait(changed <-chan struct{}, look <-chan time.Time) {
 	ending, ended := o.own.Ending(), o.ctx.Done()
 	if o.ending {
 		ending = nil
@@ -292,9 +308,9 @@ func (o *owner) wait(changed <-chan struct{}) {
 	case <-ending:
 		o.ending = true
 	case <-ended:
-	case <-timer.C:
+	case <-look:
 	}
 	if time.Now().After(o.own.LeaseEnd()) {
-		o.interrupt() // another may have the partition by now
+		o.lease.over() // another may have the partition by now
 	}
 }

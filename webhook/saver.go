@@ -2,8 +2,7 @@ package webhook
 
 import (
 	"errors"
-	"maps"
-	"slices"
+	"sync"
 
 	"github.com/runnel-go/runnel/internal/buses"
 	"github.com/runnel-go/runnel/internal/delivery"
@@ -15,40 +14,59 @@ import (
 // savesAtOnce is how many calls save states at once. Meanwhile others gather.
 const savesAtOnce = 2
 
-// A saver saves the states of the subscribers of an owner.
-type saver struct {
-	o       *owner
-	waiting []*save
-	calls   int // under way
-}
-
-// A save is a state on its way to Redis.
-type save struct {
+// A step is what a subscriber does next: its state is stored, then the batch requested that begins with that, if there is one.
+type step struct {
 	iwebhook.Save
 	s       *subscriber
-	settled map[string]delivery.ID
+	settled map[string]delivery.ID // in the state
+	batch   *delivery.Batch
+	request func(*delivery.Batch) answer
+	answer  *answer // nil: there was no request
 }
 
-// add has the state of a subscriber saved.
-func (v *saver) add(s *subscriber, settings string) {
-	v.waiting = append(v.waiting, &save{
-		s: s, settled: maps.Clone(s.w.State().Settled),
-		Save: iwebhook.Save{Name: s.name, Replaces: s.version, Settings: settings, State: s.w.Encode(), Letters: s.letters},
-	})
+// A saver saves the states of the subscribers of an owner.
+type saver struct {
+	o *owner
+
+	mu      sync.Mutex
+	waiting []*step
+	calls   int // goroutines of work
 }
 
-// run begins as many calls as may be under way.
+func (v *saver) add(one *step) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.waiting = append(v.waiting, one)
+}
+
+// run has saved what waits.
 func (v *saver) run() {
-	for v.calls < savesAtOnce && len(v.waiting) > 0 {
-		some := v.waiting[:min(len(v.waiting), iwebhook.SavesPerCall)]
-		v.waiting = slices.Clone(v.waiting[len(some):])
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	for n := len(v.waiting); n > 0 && v.calls < savesAtOnce; n -= iwebhook.SavesPerCall {
 		v.calls++
-		go v.save(some)
+		go v.work()
 	}
 }
 
-// save saves states, again until the outcome is known, and posts it.
-func (v *saver) save(some []*save) {
+// work saves what waits, until nothing does.
+func (v *saver) work() {
+	for {
+		v.mu.Lock()
+		n := min(len(v.waiting), iwebhook.SavesPerCall)
+		some := v.waiting[:n:n]
+		if v.waiting = v.waiting[n:]; n == 0 {
+			v.calls--
+			v.mu.Unlock()
+			return
+		}
+		v.mu.Unlock()
+		v.save(some)
+	}
+}
+
+// save saves states, again until the outcome is known, and has what they begin requested.
+func (v *saver) save(some []*step) {
 	o := v.o
 	all := make([]*iwebhook.Save, len(some))
 	for i, one := range some {
@@ -63,41 +81,45 @@ func (v *saver) save(some []*save) {
 		}
 		return err
 	})
-	o.mail.post(func() {
-		v.calls--
-		if fenced != nil && !o.over {
-			o.over = true
-			o.b.count.Add(buses.Fenced, o.b.name)
-			o.own.Lost(fenced)
+	for _, one := range some {
+		if one.batch == nil || one.Result != iwebhook.Saved || o.own.Over(o.ctx, nil) {
+			o.mail.post(func() { one.s.done(one, fenced) })
+			continue
 		}
-		for _, one := range some {
-			v.saved(one)
-		}
-	})
+		go func() {
+			a := one.request(one.batch)
+			o.b.count.answered(o.b.name, one.batch, &a, o.own.Now())
+			one.answer = &a
+			o.mail.post(func() { one.s.done(one, nil) })
+		}()
+	}
 }
 
-// saved goes on behind a save.
-func (v *saver) saved(one *save) {
-	s, batch := one.s, one.s.batch
-	s.phase, s.batch = idle, nil
+// done goes on behind a step.
+func (s *subscriber) done(one *step, fenced error) {
+	o := s.o
+	o.busy--
+	if s.busy = false; one.batch != nil {
+		s.free()
+	}
+	if fenced != nil && !o.over {
+		o.over = true
+		o.b.count.Add(buses.Fenced, o.b.name)
+		o.own.Lost(fenced)
+	}
 	switch {
-	case v.o.over || s.gone || one.Result == 0:
+	case o.over || s.gone || one.Result == 0:
 	case one.Result == iwebhook.Saved:
 		s.version++
-		s.settled, s.letters = one.settled, nil
-		if batch != nil && !v.o.ending {
-			s.request(batch)
-			return
+		if s.settled, s.letters = one.settled, nil; one.answer != nil {
+			s.answered(one.batch, one.answer)
 		}
-		v.o.look(s)
+		o.look(s)
 	case one.Result == iwebhook.Changed:
-		s.w.Undo(batch) // and its letters go with the next save
-		v.o.reload(s.name)
+		s.w.Undo(one.batch) // and its letters go with the next save
+		o.reload(s.name)
 	default:
 		s.lost = true // what it knows is of no use
-		v.o.reload(s.name)
-	}
-	if batch != nil {
-		s.free()
+		o.reload(s.name)
 	}
 }

@@ -1,7 +1,7 @@
 package webhook
 
 import (
-	"context"
+	"maps"
 	"strings"
 	"time"
 
@@ -9,6 +9,7 @@ import (
 	"github.com/runnel-go/runnel/internal/delivery"
 	"github.com/runnel-go/runnel/internal/redisconn"
 	"github.com/runnel-go/runnel/internal/store"
+	iwebhook "github.com/runnel-go/runnel/internal/webhook"
 )
 
 // advance does what can be done for a subscriber now.
@@ -17,14 +18,17 @@ func (s *subscriber) advance(now time.Time) {
 		return
 	}
 	s.fill()
-	if s.phase != idle {
+	if s.busy {
 		return
 	}
-	s.o.timers.remove(s)
+	s.wake.Stop()
 	if !s.begin(now) && s.w.Unsaved() {
-		s.save("")
+		s.save(nil)
 	}
 }
+
+// lookAt has the subscriber looked at when a time has come, instead of at an earlier one.
+func (s *subscriber) lookAt(at time.Time) { s.wake.Reset(max(at.Sub(s.o.own.Now()), 0) + time.Millisecond) }
 
 // begin begins a batch, if one can begin. Otherwise it sees to it that the subscriber is looked at when that may be so.
 func (s *subscriber) begin(now time.Time) bool {
@@ -34,7 +38,7 @@ func (s *subscriber) begin(now time.Time) bool {
 	case o.ending || s.blocked || !o.own.Open(""):
 		return false
 	case paused && !until.IsZero():
-		o.timers.set(s, until)
+		s.lookAt(until)
 		return false
 	case paused:
 		return false
@@ -48,27 +52,36 @@ func (s *subscriber) begin(now time.Time) bool {
 	end, open := o.own.Begin("")
 	if open {
 		var wake time.Time
-		if s.batch, wake = s.w.Next(now); s.batch != nil {
+		var batch *delivery.Batch
+		if batch, wake = s.w.Next(now); batch != nil {
 			s.taken, s.end = at, end
-			s.save(s.settings)
+			s.save(batch)
 			return true
 		}
 		end()
 		if !wake.IsZero() {
-			o.timers.set(s, wake)
+			s.lookAt(wake)
 		}
 	}
 	o.b.places.free(at)
 	return false
 }
 
-// save has the state saved. settings is the version of the settings that a batch begins under, "" without a batch.
-func (s *subscriber) save(settings string) {
-	s.phase = saving
+// save has the state stored, and behind it a batch requested that begins under the settings, nil for none.
+func (s *subscriber) save(batch *delivery.Batch) {
+	s.busy = true
+	s.o.busy++
 	for _, l := range s.w.Letters() {
 		s.letters = append(s.letters, s.letter(l))
 	}
-	s.o.saver.add(s, settings)
+	one := &step{
+		s: s, settled: maps.Clone(s.w.State().Settled), batch: batch,
+		Save: iwebhook.Save{Name: s.name, Replaces: s.version, State: s.w.Encode(), Letters: s.letters},
+	}
+	if batch != nil {
+		one.Settings, one.request = s.settings, s.request()
+	}
+	s.o.saver.add(one)
 	s.o.index(s)
 }
 
@@ -91,27 +104,15 @@ func (s *subscriber) free() {
 	s.end()
 }
 
-// request makes the request of a batch that is stored.
-func (s *subscriber) request(batch *delivery.Batch) {
-	o := s.o
-	s.phase = requesting
-	o.requests++
-	if o.exchanges.Err() != nil { // the lease had ended, and holds again
-		o.exchanges, o.interrupt = context.WithCancel(o.ctx)
-	}
-	a, ctx := &attempt{
-		callback: s.wants.Callback, body: bodyOf(s.wants.Format, batch), id: batch.Key(o.b.name, s.name, s.wants.Generation),
-		attempt: batch.Attempt, epoch: o.epoch, uuid: s.uuid, keys: s.keys(time.Now()),
-	}, o.exchanges
-	go func() {
-		answer := o.b.sender.post(ctx, a)
-		o.mail.post(func() {
-			o.requests--
-			s.free()
-			s.phase = idle
-			s.answered(batch, &answer)
+// request returns what requests a batch under the settings that the subscriber has now. Any goroutine may call that.
+func (s *subscriber) request() func(*delivery.Batch) answer {
+	o, wants, uuid, secrets := s.o, s.wants, s.uuid, s.secrets
+	return func(batch *delivery.Batch) answer {
+		return o.b.sender.post(o.lease.context(o.ctx), &attempt{
+			callback: wants.Callback, body: bodyOf(wants.Format, batch), id: batch.Key(o.b.name, s.name, wants.Generation),
+			attempt: batch.Attempt, epoch: o.epoch, uuid: uuid, keys: keysAt(secrets, time.Now()),
 		})
-	}()
+	}
 }
 
 // answered takes what became of a request.
@@ -130,7 +131,6 @@ func (s *subscriber) answered(batch *delivery.Batch, a *answer) {
 	default:
 		s.w.Fail(batch, now, until, said)
 	}
-	s.o.b.count.answered(s.o.b.name, batch, a, now)
 	switch state := s.w.State(); {
 	case state.Off != "":
 		s.changed()
@@ -143,7 +143,6 @@ func (s *subscriber) answered(batch *delivery.Batch, a *answer) {
 	for log := range s.logs {
 		s.o.holds.of(log).risen = true
 	}
-	s.o.look(s)
 }
 
 // bodyOf returns a batch as the receiver wants it.

@@ -13,15 +13,6 @@ import (
 	iwebhook "github.com/runnel-go/runnel/internal/webhook"
 )
 
-// A phase is what a subscriber waits for.
-type phase int
-
-const (
-	idle       phase = iota // something to send, or its time
-	saving                  // its state to be stored
-	requesting              // the receiver's answer
-)
-
 // A subscriber is one as the owner of its partition knows it. All of it belongs to the owner's goroutine.
 type subscriber struct {
 	o        *owner
@@ -37,18 +28,16 @@ type subscriber struct {
 	settled map[string]delivery.ID // by log, as it is stored
 	letters []store.DeadLetter     // that are not stored yet
 
-	phase   phase
-	batch   *delivery.Batch // that begins with the save, or is under way
-	taken   place           // by the batch
-	end     func()          // of the call that the batch is
+	busy    bool   // a step is under way
+	taken   place  // by its batch
+	end     func() // of the call that this is
 	logs    map[string]bool // of which it is a reader
 	reading map[string]bool // logs that are read for it alone
 
 	queued, blocked bool
 	gone            bool // it is not in the partition any more
 	lost            bool // what is stored is not what it knows
-	timer           int  // its place among the timers, from 1
-	at              time.Time
+	wake            *time.Timer
 }
 
 // A secret signs until a time, the zero time for ever.
@@ -79,6 +68,8 @@ func newSubscriber(o *owner, stored *iwebhook.Subscriber) (*subscriber, error) {
 	}
 	s.w = delivery.New(state, s.windowSettings())
 	s.settled = maps.Clone(s.w.State().Settled)
+	s.wake = time.AfterFunc(time.Hour, func() { o.mail.post(func() { o.look(s) }) })
+	s.wake.Stop()
 	return s, nil
 }
 
@@ -127,10 +118,10 @@ func (s *subscriber) windowSettings() delivery.Settings {
 	}
 }
 
-// keys returns the secrets that sign now.
-func (s *subscriber) keys(now time.Time) (keys [][]byte) {
-	for _, one := range s.secrets {
-		if one.until.IsZero() || now.Before(one.until) {
+// keysAt returns the keys of secrets that sign at a time.
+func keysAt(secrets []secret, at time.Time) (keys [][]byte) {
+	for _, one := range secrets {
+		if one.until.IsZero() || at.Before(one.until) {
 			keys = append(keys, one.key)
 		}
 	}
@@ -210,7 +201,7 @@ func (s *subscriber) read(log string, behind delivery.ID) {
 			case s.gone:
 			case err != nil:
 				o.reads.Failed(o.ctx, fmt.Errorf("log %s: %w", log, err))
-				o.timers.set(s, o.own.Now().Add(readAgain))
+				s.wake.Reset(readAgain)
 			default:
 				o.reads.Recovered()
 				s.load(log, events)

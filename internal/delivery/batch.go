@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"crypto/sha256"
 	"encoding/base32"
+	"iter"
 	"maps"
 	"slices"
 	"strconv"
@@ -19,7 +20,10 @@ type Event struct {
 
 // compareEvents orders events by arrival, those of one log by number.
 func compareEvents(a, b Event) int {
-	return cmp.Or(cmp.Compare(a.ID.MS, b.ID.MS), strings.Compare(a.Log, b.Log), cmp.Compare(a.ID.N, b.ID.N))
+	if a.Log == b.Log {
+		return a.ID.Compare(b.ID)
+	}
+	return cmp.Or(cmp.Compare(a.ID.MS, b.ID.MS), strings.Compare(a.Log, b.Log))
 }
 
 // Open is what is stored of a batch that has begun and is not settled.
@@ -39,10 +43,28 @@ type Batch struct {
 
 func newBatch(no int64, events []Event) *Batch {
 	members := map[string]Runs{}
-	for _, e := range events {
-		members[e.Log] = members[e.Log].add(e.ID.N)
+	for some := range chunks(events) {
+		runs := members[some[0].Log]
+		for _, e := range some {
+			runs = runs.add(e.ID.N)
+		}
+		members[some[0].Log] = runs
 	}
 	return &Batch{&Open{No: no, Members: members}, events}
+}
+
+// chunks returns what follows each other of one log.
+func chunks(events []Event) iter.Seq[[]Event] {
+	return func(yield func([]Event) bool) {
+		for begin, i := 0, 1; i <= len(events); i++ {
+			if i == len(events) || events[i].Log != events[begin].Log {
+				if !yield(events[begin:i]) {
+					return
+				}
+				begin = i
+			}
+		}
+	}
 }
 
 // complete reports whether all members are loaded.
@@ -75,13 +97,12 @@ func (b *Batch) Body() []byte {
 // what is appended later under the same numbers has later times.
 func (b *Batch) Key(seeds ...string) string {
 	first, last := map[string]ID{}, map[string]ID{}
-	for i, e := range b.Events {
-		if _, ok := first[e.Log]; i == 0 || b.Events[i-1].Log != e.Log && !ok {
-			first[e.Log] = e.ID
+	for some := range chunks(b.Events) {
+		log := some[0].Log
+		if _, ok := first[log]; !ok {
+			first[log] = some[0].ID
 		}
-		if i == len(b.Events)-1 || b.Events[i+1].Log != e.Log {
-			last[e.Log] = e.ID
-		}
+		last[log] = some[len(some)-1].ID
 	}
 	var text []byte
 	add := func(words ...string) {

@@ -44,9 +44,9 @@ func (w *Window) Next(now time.Time) (b *Batch, at time.Time) {
 	}
 	if w.open == nil {
 		w.state.Batches++
-		w.open = newBatch(w.state.Batches, slices.Clone(events))
+		w.open = newBatch(w.state.Batches, events[:len(events):len(events)])
 		w.state.Open = []*Open{w.open.Open}
-		w.free = slices.Delete(w.free, 0, len(events))
+		w.free = w.free[len(events):]
 	}
 	w.open.Attempt++
 	w.running, w.unsaved = w.open, true
@@ -186,8 +186,8 @@ func (w *Window) answered(b *Batch, now time.Time, a Answer) bool {
 
 // settle passes the open batch, whose events one sum counts.
 func (w *Window) settle(sum *int64) {
-	for _, e := range w.open.Events {
-		w.state.pass(e.Log, e.ID, 1, sum)
+	for some := range chunks(w.open.Events) {
+		w.state.pass(some[0].Log, some[len(some)-1].ID, int64(len(some)), sum)
 	}
 	w.open, w.state.Open = nil, nil
 }

@@ -131,17 +131,46 @@ func (w *Window) Load(log string, events []Event) (back int64) {
 	if _, known := w.loaded[log]; !known {
 		return 0
 	}
+	w.free = slices.Grow(w.free, min(len(events), w.Room()))
+	at, members := w.loaded[log], w.state.members(log)
+	end, ends := w.state.end(log, w.s.Spans)
+loading:
 	for _, e := range events {
-		if at := w.loaded[log]; e.ID.N > 0 && e.ID.N <= at.N && e.ID.MS > at.MS {
-			back += at.N - e.ID.N + 1
-			w.setBack(log, e.ID)
+		if e.ID.N == 0 { // somebody has added it by hand
+			w.skipped[log] = e.ID
+			continue
 		}
-		if !w.take(log, e) {
-			break
+		again := e.ID.N <= at.N && e.ID.MS > at.MS
+		if again || members.count(at.N+1, e.ID.N-1) > 0 {
+			if w.loaded[log] = at; again {
+				back += at.N - e.ID.N + 1
+				w.setBack(log, e.ID)
+			} else {
+				w.dissolve()
+			}
+			at, members = w.loaded[log], w.state.members(log)
+			end, ends = w.state.end(log, w.s.Spans)
 		}
+		switch {
+		case e.ID.N <= at.N || e.ID.MS < at.MS:
+			continue // it was loaded before
+		case members.has(e.ID.N):
+			w.open.Events = append(w.open.Events, e)
+		case e.ID.N <= members.last():
+			// The batch was begun without it, so it was missing then and is dropped.
+		case ends && e.ID.N > end:
+			at = ID{e.ID.MS, end}
+			break loading
+		case w.Room() == 0:
+			break loading
+		default:
+			w.free = append(w.free, e)
+		}
+		at = e.ID
 	}
-	if at := w.loaded[log]; len(events) == 0 {
-		if w.state.members(log).last() > at.N {
+	w.loaded[log] = at
+	if len(events) == 0 {
+		if members.last() > at.N {
 			w.dissolve()
 		}
 		if end, ends := w.state.end(log, w.s.Spans); ends && end > at.N {
@@ -160,37 +189,6 @@ func sortEvents(events []Event) {
 	if !slices.IsSortedFunc(events, compareEvents) {
 		slices.SortFunc(events, compareEvents)
 	}
-}
-
-// take loads an event, and reports whether the next one of its log may be loaded.
-func (w *Window) take(log string, e Event) bool {
-	at := w.loaded[log]
-	if e.ID.N == 0 { // somebody has added it by hand
-		w.skipped[log] = e.ID
-	}
-	if e.ID.N <= at.N || e.ID.MS < at.MS {
-		return true // it was loaded before
-	}
-	if w.state.members(log).count(at.N+1, e.ID.N-1) > 0 {
-		w.dissolve()
-	}
-	members := w.state.members(log)
-	end, ends := w.state.end(log, w.s.Spans)
-	switch {
-	case members.has(e.ID.N):
-		w.open.Events = append(w.open.Events, e)
-	case e.ID.N <= members.last():
-		// The batch was begun without it, so it was missing then and is dropped.
-	case ends && e.ID.N > end:
-		w.loaded[log] = ID{e.ID.MS, end}
-		return false
-	case w.Room() == 0:
-		return false
-	default:
-		w.free = append(w.free, e)
-	}
-	w.loaded[log] = e.ID
-	return true
 }
 
 // setBack goes back to before an ID whose number was given before, to other entries.

@@ -22,7 +22,10 @@ var webhookMutants = map[string][]mutant{
 			"a subscriber that is made anew has other versions", "internal/webhook/lua/want.lua",
 			"('%.0f'):format(clock[1] * 1000000 + clock[2])", "'0'", countsOn,
 		},
-		{"a batch is stored before its request", "webhook/send.go", "s.save(s.settings)", "s.request(s.batch)", "TestOwnersThatDie/kill"},
+		{
+			"a batch is stored before its request", "webhook/send.go", "s.o.saver.add(one)",
+			"if one.Result = iwebhook.Saved; batch == nil {\n\t\ts.o.saver.add(one)\n\t} else {\n\t\tgo func() { a := one.request(batch); one.answer = &a; s.o.mail.post(func() { s.done(one, nil) }) }()\n\t}", "TestOwnersThatDie/kill",
+		},
 		{
 			"settings have their version", "internal/webhook/subscribers.go",
 			"text, there := settings[i].(string)", "text, there := pairs[2*i+1], settings[i] != nil", "TestAPauseWhileSubscribersAreRead",
