@@ -28,7 +28,7 @@ type owner struct {
 	reloads map[string]bool                 // subscribers that are read; true: again
 	ready   []*subscriber                   // to be looked at
 	blocked map[place][]*subscriber         // that wait for a place
-	reads   *outage.Outage          // of reads for single subscribers
+	reads   *outage.Outage                  // of reads for single subscribers
 	saver   saver
 	holds   holds
 

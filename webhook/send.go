@@ -28,7 +28,9 @@ func (s *subscriber) advance(now time.Time) {
 }
 
 // lookAt has the subscriber looked at when a time has come, instead of at an earlier one.
-func (s *subscriber) lookAt(at time.Time) { s.wake.Reset(max(at.Sub(s.o.own.Now()), 0) + time.Millisecond) }
+func (s *subscriber) lookAt(at time.Time) {
+	s.wake.Reset(max(at.Sub(s.o.own.Now()), 0) + time.Millisecond)
+}
 
 // begin begins a batch, if one can begin. Otherwise it sees to it that the subscriber is looked at when that may be so.
 func (s *subscriber) begin(now time.Time) bool {

@@ -28,9 +28,9 @@ type subscriber struct {
 	settled map[string]delivery.ID // by log, as it is stored
 	letters []store.DeadLetter     // that are not stored yet
 
-	busy    bool   // a step is under way
-	taken   place  // by its batch
-	end     func() // of the call that this is
+	busy    bool            // a step is under way
+	taken   place           // by its batch
+	end     func()          // of the call that this is
 	logs    map[string]bool // of which it is a reader
 	reading map[string]bool // logs that are read for it alone
 

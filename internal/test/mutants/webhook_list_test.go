@@ -24,7 +24,7 @@ var webhookMutants = map[string][]mutant{
 		},
 		{
 			"a batch is stored before its request", "webhook/send.go", "s.o.saver.add(one)",
-			"if one.Result = iwebhook.Saved; batch == nil {\n\t\ts.o.saver.add(one)\n\t} else {\n\t\tgo func() { a := one.request(batch); one.answer = &a; s.o.mail.post(func() { s.done(one, nil) }) }()\n\t}", "TestOwnersThatDie/kill",
+			"add := func() { s.o.saver.add(one); s.o.mail.again.set() }\n\tif batch == nil {\n\t\tadd()\n\t} else {\n\t\tgo func() { a := one.request(batch); one.request = func(*delivery.Batch) answer { return a }; add() }()\n\t}", "TestOwnersThatDie/kill",
 		},
 		{
 			"settings have their version", "internal/webhook/subscribers.go",
