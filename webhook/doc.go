@@ -10,8 +10,7 @@
 //	owner.go       its owner: a loop over what other goroutines post to its mailbox.go
 //	subscriber.go  a subscriber as the owner knows it; send.go: its batches and their answers
 //	saver.go       states are stored, before a request begins and behind its answer
-//	feed.go        what was published last, read once for all subscribers of a worker
-//	past.go        what was published before, shared by those who are as far behind
+//	feed.go        what was published, read once for all subscribers of a worker
 //	holds.go       what subscribers still need of the logs
 //	memory.go      what the leader drops if memory is short
 //	places.go      how many requests there are at once

@@ -2,10 +2,12 @@ package webhook
 
 import (
 	"context"
+	"slices"
 	"sort"
 	"sync"
 	"time"
 
+	"github.com/runnel-go/runnel/internal/buses"
 	"github.com/runnel-go/runnel/internal/delivery"
 	"github.com/runnel-go/runnel/internal/outage"
 	"github.com/runnel-go/runnel/internal/redisconn"
@@ -14,9 +16,11 @@ import (
 
 const (
 	feedRead   = 128             // entries of a log in one read
+	pastRead   = 256             // for one that is behind
 	feedWait   = 5 * time.Second // for which a read blocks
 	feedBytes  = 64 << 20        // that all logs have in memory
 	leastFeed  = 256 << 10       // that each log has
+	partBytes  = 256 << 10       // from which on a part is complete
 	eventBytes = 64              // of an event beside its payload
 )
 
@@ -31,16 +35,32 @@ type feeds struct {
 	stop  func()
 }
 
-// A feed is what came last in a log.
+// A feed is what owners have read of a log lately: the end of it, and what subscribers asked for who are behind.
 type feed struct {
 	log   iwebhook.Log
 	users map[*owner]bool
-	known bool             // where it begins
-	start delivery.ID      // behind which ring has all that the log had
-	last  delivery.ID      // that was read
-	ring  []delivery.Event // by ID
-	bytes int
-	past  past // what lies before start, as far as subscribers have asked for it lately
+	tail  *part                   // grows as the log does; nil: it is not known yet where that begins
+	parts []*part                 // with the tail
+	bytes int                     // of all parts
+	asked map[delivery.ID][]heard // who waits for what lies behind an ID
+}
+
+// A part is what a log had behind an ID, without a gap.
+type part struct {
+	start, last delivery.ID
+	bytes       int
+	events      []delivery.Event
+	used        time.Time
+}
+
+// add adds what was read. Owners may still read the events before.
+func (p *part) add(events []delivery.Event) (bytes int) {
+	for _, e := range events {
+		bytes += len(e.Payload) + eventBytes
+		p.last = e.ID
+	}
+	p.events, p.bytes, p.used = append(p.events, events...), p.bytes+bytes, time.Now()
+	return bytes
 }
 
 func newFeeds(b *Bus) *feeds {
@@ -90,11 +110,11 @@ func (f *feeds) want(o *owner, name string, wanted bool) {
 	switch log, err := iwebhook.ParseLog(name); {
 	case err != nil:
 	case wanted && one == nil:
-		f.logs[name] = &feed{log: log, users: map[*owner]bool{o: true}}
+		f.logs[name] = &feed{log: log, users: map[*owner]bool{o: true}, asked: map[delivery.ID][]heard{}}
 		f.tail.Wake()
 	case wanted:
 		one.users[o] = true
-		if one.known {
+		if one.tail != nil {
 			o.news(name)
 		}
 	case one != nil:
@@ -110,21 +130,18 @@ func (f *feeds) after(name string, behind delivery.ID, most int) (events []deliv
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	one := f.logs[name]
-	switch {
-	case one == nil || !one.known || behind.Compare(one.last) >= 0:
+	if one == nil || one.tail == nil || behind.Compare(one.tail.last) >= 0 {
 		return nil, false // the owner is told when there is more
-	case behind.Compare(one.start) < 0:
-		events = one.past.after(behind, most)
-		return events, len(events) == 0
 	}
-	return firstBehind(one.ring, behind, most), false
-}
-
-// firstBehind returns the first events behind an ID.
-func firstBehind(events []delivery.Event, behind delivery.ID, most int) []delivery.Event {
-	at := sort.Search(len(events), func(i int) bool { return behind.Compare(events[i].ID) < 0 })
-	end := min(at+most, len(events))
-	return events[at:end:end]
+	for _, p := range slices.Backward(one.parts) {
+		if behind.Compare(p.start) >= 0 && behind.Compare(p.last) < 0 {
+			p.used = time.Now()
+			at := sort.Search(len(p.events), func(i int) bool { return behind.Compare(p.events[i].ID) < 0 })
+			end := min(at+most, len(p.events))
+			return p.events[at:end:end], false
+		}
+	}
+	return nil, true
 }
 
 // run reads until ctx ends.
@@ -146,24 +163,47 @@ func (f *feeds) read(ctx context.Context, tail *redisconn.Tail) error {
 	by, names, after := map[string]*feed{}, []string(nil), []string(nil)
 	f.mu.Lock()
 	for _, one := range f.logs {
-		if one.known {
+		if one.tail != nil {
 			key := f.b.calls.Key(one.log)
-			by[key], names, after = one, append(names, key), append(after, one.last.String())
+			by[key], names, after = one, append(names, key), append(after, one.tail.last.String())
 		}
 	}
 	f.mu.Unlock()
 	chunks, err := tail.Read(ctx, names, after, feedWait)
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	most := max(feedBytes/max(len(names), 1), leastFeed)
 	for _, chunk := range chunks {
 		one := by[chunk.Key]
-		one.add(eventsOf(one.log.String(), chunk.Entries), most)
-		for o := range one.users {
-			o.news(one.log.String())
+		if last := one.tail.last; one.tail.bytes >= partBytes {
+			one.tail = &part{start: last, last: last}
+			one.parts = append(one.parts, one.tail)
 		}
+		one.bytes += one.tail.add(eventsOf(one.log.String(), chunk.Entries))
+		f.forget(one)
+		one.tell()
 	}
 	return err
+}
+
+// tell tells all owners that the log may have more.
+func (one *feed) tell() {
+	for o := range one.users {
+		o.news(one.log.String())
+	}
+}
+
+// forget forgets the parts that were not used for longest, while there are too many.
+func (f *feeds) forget(one *feed) {
+	for one.bytes > max(feedBytes/max(len(f.logs), 1), leastFeed) && len(one.parts) > 1 {
+		i := 0
+		for j, p := range one.parts {
+			if p != one.tail && (one.parts[i] == one.tail || p.used.Before(one.parts[i].used)) {
+				i = j
+			}
+		}
+		one.bytes -= one.parts[i].bytes
+		one.parts = slices.Delete(one.parts, i, i+1)
+	}
 }
 
 // begin finds out where new feeds begin.
@@ -171,7 +211,7 @@ func (f *feeds) begin(ctx context.Context) error {
 	var fresh []iwebhook.Log
 	f.mu.Lock()
 	for _, one := range f.logs {
-		if !one.known {
+		if one.tail == nil {
 			fresh = append(fresh, one.log)
 		}
 	}
@@ -183,26 +223,13 @@ func (f *feeds) begin(ctx context.Context) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for log, e := range extents {
-		if one := f.logs[log.String()]; one != nil && !one.known {
-			one.known, one.start, one.last = true, e.Last, e.Last
-			for o := range one.users {
-				o.news(log.String())
-			}
+		if one := f.logs[log.String()]; one != nil && one.tail == nil {
+			one.tail = &part{start: e.Last, last: e.Last}
+			one.parts = append(one.parts, one.tail)
+			one.tell()
 		}
 	}
 	return err
-}
-
-// add adds what was read. The oldest give way beyond most bytes.
-func (one *feed) add(events []delivery.Event, most int) {
-	for _, e := range events {
-		one.ring, one.last = append(one.ring, e), e.ID
-		one.bytes += len(e.Payload) + eventBytes
-	}
-	for one.bytes > most && len(one.ring) > 0 {
-		one.bytes -= len(one.ring[0].Payload) + eventBytes
-		one.start, one.ring = one.ring[0].ID, one.ring[1:] // owners may still read the array
-	}
 }
 
 // eventsOf returns entries of a log as events.
@@ -218,4 +245,56 @@ func eventsOf(log string, entries []redisconn.Entry) []delivery.Event {
 		}
 	}
 	return events
+}
+
+// heard is told what lies behind an ID: nothing and no error means that the log has been read and has nothing there.
+type heard func(events []delivery.Event, err error)
+
+// ask reads what lies behind an ID, in a goroutine, and tells all who have asked meanwhile.
+func (f *feeds) ask(name string, behind delivery.ID, tell heard) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	one := f.logs[name]
+	if one == nil {
+		return // the subscriber does not need it any more
+	}
+	waiting, under := one.asked[behind]
+	one.asked[behind] = append(waiting, tell)
+	if under {
+		return
+	}
+	f.b.count.Add(buses.Cold, f.b.name)
+	go func() {
+		f.b.reads <- struct{}{}
+		f.mu.Lock()
+		before := len(one.asked[behind])
+		f.mu.Unlock()
+		events, err := f.entries(one.log, behind)
+		<-f.b.reads
+		f.mu.Lock()
+		waiting := one.asked[behind]
+		delete(one.asked, behind)
+		if len(events) > 0 {
+			p := &part{start: behind}
+			one.bytes += p.add(events)
+			one.parts = append(one.parts, p)
+			f.forget(one)
+		}
+		f.mu.Unlock()
+		for i, tell := range waiting {
+			if i >= before && len(events) == 0 && err == nil {
+				f.ask(name, behind, tell) // there may be something by now
+			} else {
+				tell(events, err)
+			}
+		}
+	}()
+}
+
+// entries reads from Redis.
+func (f *feeds) entries(log iwebhook.Log, behind delivery.ID) ([]delivery.Event, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), feedWait)
+	defer cancel()
+	entries, err := f.b.calls.Client().Retrying.XRangeN(ctx, f.b.calls.Key(log), "("+behind.String(), "+", pastRead).Result()
+	return eventsOf(log.String(), entries), err
 }
