@@ -20,11 +20,11 @@ func (b *Bus) process(ctx context.Context, events *runnel.Events[struct{ Sub str
 	var owning sync.WaitGroup
 	owning.Go(o.run)
 	for batch := range events.Take(hintsAtOnce, 0).Raw() {
-		names := map[string]bool{}
+		var names []string
 		for _, e := range batch {
-			names[e.Fields()["sub"]] = true
+			names = append(names, e.Fields()["sub"])
 		}
-		o.hint(names)
+		o.mail.post(func() { o.reload(names...) })
 	}
 	owning.Wait()
 	return nil

@@ -25,7 +25,8 @@ type owner struct {
 
 	subs    map[string]*subscriber
 	readers map[string]map[*subscriber]bool // by log
-	reloads map[string]bool                 // subscribers that are read; true: again
+	changed map[string]bool                 // subscribers that are to be read again
+	reading bool                            // some are
 	ready   []*subscriber                   // to be looked at
 	blocked map[place][]*subscriber         // that wait for a place
 	reads   *outage.Outage                  // of reads for single subscribers
@@ -50,7 +51,7 @@ func newOwner(ctx context.Context, b *Bus, own *worker.Ownership) *owner {
 	n, epoch := own.At()
 	o := &owner{
 		b: b, own: own, log: own.Log(), n: n, epoch: epoch, fence: own.Fence(), mail: &mailbox{again: make(signal, 1)}, room: make(signal, 1),
-		subs: map[string]*subscriber{}, readers: map[string]map[*subscriber]bool{}, reloads: map[string]bool{}, blocked: map[place][]*subscriber{},
+		subs: map[string]*subscriber{}, readers: map[string]map[*subscriber]bool{}, changed: map[string]bool{}, blocked: map[place][]*subscriber{},
 	}
 	o.reads = outage.New(o.log, "log", nil)
 	o.saver.o, o.holds.o, o.holds.all = o, o, map[string]*hold{}
@@ -123,42 +124,30 @@ func (o *owner) load() {
 	})
 }
 
-// hint reads subscribers that have changed. It may be called by any goroutine.
-func (o *owner) hint(names map[string]bool) {
-	o.mail.post(func() {
-		for name := range names {
-			o.reload(name)
-		}
-	})
-}
-
-// reload reads one subscriber, in a goroutine: one after the other, since what was read before must not come later.
-func (o *owner) reload(name string) {
-	if _, reading := o.reloads[name]; reading {
-		o.reloads[name] = true
+// reload reads subscribers that have changed: in one goroutine, since what was read before must not come later.
+func (o *owner) reload(names ...string) {
+	for _, name := range names {
+		o.changed[name] = true
+	}
+	if o.reading || len(o.changed) == 0 {
 		return
 	}
-	o.reloads[name] = false
+	changed := o.changed
+	o.changed, o.reading = map[string]bool{}, true
 	go func() {
-		o.b.reads <- struct{}{}
-		defer func() { <-o.b.reads }()
-		var s *iwebhook.Subscriber
-		var unreadable error
-		outage.Retry(o.ctx, o.log, "subscriber", func() (err error) {
-			if s, err = o.b.calls.Subscriber(o.ctx, o.n, name); s != nil {
-				unreadable, err = err, nil
-			}
-			return err
-		})
+		for name := range changed {
+			outage.Retry(o.ctx, o.log, "subscriber", func() error {
+				s, err := o.b.calls.Subscriber(o.ctx, o.n, name)
+				if s == nil {
+					return err
+				}
+				o.mail.post(func() { o.store(name, s, err) })
+				return nil
+			})
+		}
 		o.mail.post(func() {
-			again := o.reloads[name]
-			delete(o.reloads, name)
-			if s != nil {
-				o.store(name, s, unreadable)
-			}
-			if again {
-				o.reload(name)
-			}
+			o.reading = false
+			o.reload()
 		})
 	}()
 }
