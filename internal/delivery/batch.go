@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"crypto/sha256"
 	"encoding/base32"
+	"fmt"
 	"iter"
 	"maps"
 	"slices"
@@ -114,7 +115,7 @@ func (b *Batch) Key(seeds ...string) string {
 	add(strconv.Itoa(len(seeds)))
 	add(seeds...)
 	for _, log := range slices.Sorted(maps.Keys(b.Members)) {
-		add(log, string(b.Members[log].append(nil)), first[log].String(), last[log].String())
+		add(log, fmt.Sprint(b.Members[log]), first[log].String(), last[log].String())
 	}
 	sum := sha256.Sum256(text)
 	return "msg_" + base32.StdEncoding.WithPadding(base32.NoPadding).EncodeToString(sum[:])[:26]

@@ -3,7 +3,6 @@ package delivery
 import (
 	"cmp"
 	"fmt"
-	"slices"
 	"strconv"
 	"strings"
 )
@@ -53,11 +52,26 @@ func (id *ID) UnmarshalText(text []byte) (err error) {
 	return err
 }
 
-// Runs are ascending numbers of entries. Their text is "101-150,153".
+// Runs are ascending numbers of entries. No run touches the one before.
 type Runs []Run
 
 // A Run is the numbers from First to Last.
-type Run struct{ First, Last int64 }
+type Run struct {
+	First int64 `json:"f"`
+	Last  int64 `json:"l"`
+}
+
+// valid reports whether there are numbers, from 1 to mostNumber.
+func (r Runs) valid() bool {
+	last := int64(-1)
+	for _, run := range r {
+		if run.First <= last+1 || run.Last < run.First || run.Last > mostNumber {
+			return false
+		}
+		last = run.Last
+	}
+	return len(r) > 0
+}
 
 // add returns the numbers with one behind them.
 func (r Runs) add(n int64) Runs {
@@ -84,38 +98,4 @@ func (r Runs) last() int64 {
 		return 0
 	}
 	return r[len(r)-1].Last
-}
-
-func (r Runs) append(to []byte) []byte {
-	for i, run := range r {
-		if i > 0 {
-			to = append(to, ',')
-		}
-		to = strconv.AppendInt(to, run.First, 10)
-		if run.Last > run.First {
-			to = strconv.AppendInt(append(to, '-'), run.Last, 10)
-		}
-	}
-	return to
-}
-
-// MarshalText returns the text of the runs.
-func (r Runs) MarshalText() ([]byte, error) { return r.append(nil), nil }
-
-// UnmarshalText parses the text of runs: of at least one, ascending, none touching the one before.
-func (r *Runs) UnmarshalText(text []byte) error {
-	*r = nil
-	for one := range strings.SplitSeq(string(text), ",") {
-		first, last, cut := strings.Cut(one, "-")
-		run := Run{number(first), number(first)}
-		if cut {
-			run.Last = number(last)
-		}
-		if run.First < 1 || run.Last < run.First || cut && run.Last == run.First || len(*r) > 0 && run.First <= r.last()+1 {
-			return fmt.Errorf("numbers %q: not ascending runs as in 101-150,153", text)
-		}
-		*r = append(*r, run)
-	}
-	*r = slices.Clip(*r)
-	return nil
 }

@@ -58,8 +58,8 @@ func (s *State) check() error {
 			return fmt.Errorf("malformed open batch")
 		}
 		for log, members := range o.Members {
-			if len(members) == 0 { // null: UnmarshalText refuses ""
-				return fmt.Errorf("open batch %d: no members of %s", o.No, log)
+			if !members.valid() {
+				return fmt.Errorf("open batch %d: no members of %s, or not ascending", o.No, log)
 			}
 		}
 		numbers = append(numbers, o.Until)

@@ -97,20 +97,20 @@ func TestASpanThatWasReplaced(t *testing.T) {
 // A batch of a former owner that cannot be repeated whole is cut anew.
 func TestMissingMembers(t *testing.T) {
 	for _, tt := range []struct{ name, members, loaded, want string }{
-		{"in the middle", "1-3", "a/100-1 a/100-3 a/100-4", "1: a/100-1 a/100-3 a/100-4"},
-		{"at first", "1-3", "a/100-2 a/100-3", "1: a/100-2 a/100-3"},
-		{"at last", "1-3", "a/100-1 a/100-2 a/100-4", "1: a/100-1 a/100-2 a/100-4"},
-		{"at last, and nothing follows", "1-3", "a/100-1 a/100-2", "1: a/100-1 a/100-2"},
-		{"none", "1,3", "a/100-1 a/100-3 a/100-4", "3: a/100-1 a/100-3"},
-		{"what was missing is back", "1,3", "a/100-1 a/100-2 a/100-3 a/100-4", "3: a/100-1 a/100-3"},
-		{"what is settled", "1-3", "", "nothing"},
+		{"in the middle", `{"f":1,"l":3}`, "a/100-1 a/100-3 a/100-4", "1: a/100-1 a/100-3 a/100-4"},
+		{"at first", `{"f":1,"l":3}`, "a/100-2 a/100-3", "1: a/100-2 a/100-3"},
+		{"at last", `{"f":1,"l":3}`, "a/100-1 a/100-2 a/100-4", "1: a/100-1 a/100-2 a/100-4"},
+		{"at last, and nothing follows", `{"f":1,"l":3}`, "a/100-1 a/100-2", "1: a/100-1 a/100-2"},
+		{"none", `{"f":1,"l":1},{"f":3,"l":3}`, "a/100-1 a/100-3 a/100-4", "3: a/100-1 a/100-3"},
+		{"what was missing is back", `{"f":1,"l":1},{"f":3,"l":3}`, "a/100-1 a/100-2 a/100-3 a/100-4", "3: a/100-1 a/100-3"},
+		{"what is settled", `{"f":1,"l":3}`, "", "nothing"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			position := "0-0"
 			if tt.loaded == "" {
 				position = "100-1"
 			}
-			state, err := ParseState([]byte(`{"b":4,"c":{"a":"` + position + `"},"k":[{"n":4,"a":2,"m":{"a":"` + tt.members + `"}}]}`))
+			state, err := ParseState([]byte(`{"b":4,"c":{"a":"` + position + `"},"k":[{"n":4,"a":2,"m":{"a":[` + tt.members + `]}}]}`))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -172,7 +172,7 @@ func TestEntriesWithoutNumbers(t *testing.T) {
 // A new owner saves nothing as long as nothing has changed.
 func TestNothingToSave(t *testing.T) {
 	s := Settings{Max: 3, Attempts: 1, Resumed: 1, Spans: map[string]Span{"a": {}, "b": {End: 7}}}
-	state, err := ParseState([]byte(`{"b":3,"c":{"a":"100-3"},"e":{"b":"1-7"},"k":[{"n":3,"a":1,"m":{"a":"4-5"}}],"alone":{"a":5},"sent":10,"resumed":1}`))
+	state, err := ParseState([]byte(`{"b":3,"c":{"a":"100-3"},"e":{"b":"1-7"},"k":[{"n":3,"a":1,"m":{"a":[{"f":4,"l":5}]}}],"alone":{"a":5},"sent":10,"resumed":1}`))
 	if err != nil {
 		t.Fatal(err)
 	}
