@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/runnel-go/runnel/internal/extension"
 	"github.com/runnel-go/runnel/internal/help"
 	"github.com/runnel-go/runnel/web"
 )
@@ -61,7 +62,7 @@ func runDashboard(ctx context.Context, s *session, c *call) error {
 		settings.Logger.Warn("dashboard open to the network", "addr", listener.Addr().String(), "actions", opts.AllowActions, "help", help.DashboardOpen)
 	}
 	printf(s.stderr, "dashboard of app %s: http://%s/\n", s.app.Name(), listener.Addr())
-	return serveUntil(ctx, listener, web.Handler(s.app, opts), time.Minute)
+	return extension.Serve(ctx, listener, web.Handler(s.app, opts), time.Minute, leaveWithin)
 }
 
 // dashboardOptions reads the other flags.

@@ -2,7 +2,6 @@ package cli
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
 	"net"
@@ -13,6 +12,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/runnel-go/runnel/internal/extension"
 	"github.com/runnel-go/runnel/metrics"
 )
 
@@ -21,6 +21,8 @@ const (
 	flagPprof = "pprof"
 
 	envHTTP = "RUNNEL_HTTP"
+
+	leaveWithin = time.Second // for requests that run at the end
 )
 
 func httpFlags() flagList {
@@ -111,7 +113,7 @@ func (m *monitor) run(log *slog.Logger) (stop func()) {
 	ctx, cancel := context.WithCancel(context.Background())
 	var serving sync.WaitGroup
 	serving.Go(func() {
-		if err := serveUntil(ctx, m.listener, m.handler, 0); err != nil {
+		if err := extension.Serve(ctx, m.listener, m.handler, 0, leaveWithin); err != nil {
 			log.Error("http server ended", "err", err)
 		}
 	})
@@ -119,28 +121,4 @@ func (m *monitor) run(log *slog.Logger) (stop func()) {
 		cancel()
 		serving.Wait()
 	}
-}
-
-// serveUntil serves until ctx ends. A reply may take as long as writing, 0 for any time.
-func serveUntil(ctx context.Context, listener net.Listener, handler http.Handler, writing time.Duration) error {
-	server := &http.Server{
-		Handler: handler, ReadHeaderTimeout: 5 * time.Second, ReadTimeout: 10 * time.Second, WriteTimeout: writing, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 64 << 10,
-		ErrorLog: slog.NewLogLogger(slog.DiscardHandler, slog.LevelDebug),
-	}
-	ended := make(chan error, 1)
-	go func() { ended <- server.Serve(listener) }()
-	select {
-	case err := <-ended:
-		return err
-	case <-ctx.Done():
-	}
-	patience, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
-	defer cancel()
-	if server.Shutdown(patience) != nil {
-		server.Close()
-	}
-	if err := <-ended; !errors.Is(err, http.ErrServerClosed) {
-		return err
-	}
-	return nil
 }
