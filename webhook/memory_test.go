@@ -44,7 +44,7 @@ func runBus(t *testing.T, addr string, opts *webhook.Options) *webhook.Bus {
 }
 
 // look returns the subscribers of the bus as operators see them.
-func look(t *testing.T, rdb *redis.Client, partitions int) (all []*buses.Subscriber) {
+func look(t *testing.T, rdb *redis.Client, partitions int) (all []*buses.SubscriberState) {
 	t.Helper()
 	client, err := store.Open(redisconn.Options{Redis: rdb, Keys: keys.Keys{App: "shop", Layout: keys.Standalone}})
 	if err != nil {
@@ -112,7 +112,7 @@ func TestMemoryThatIsShort(t *testing.T) {
 	rdb := server.Client(t)
 	redistest.Eventually(t, "counted what was removed", func() bool {
 		for _, s := range look(t, rdb, 2) {
-			figures[s.Name] = s.Figures
+			figures[s.Subscriber] = delivery.Figures{Sent: s.Sent, Queued: s.Queued, Dropped: s.Dropped, Dead: s.Dead, Failed: s.Failed}
 		}
 		f, gone := figures["gone"], removed() // but for a batch that the dead one has begun
 		return f.Dropped < gone && f.Dropped >= gone-100 && f.Queued == published-f.Dropped

@@ -3,29 +3,36 @@ package webhook
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"fmt"
 	"log/slog"
 	"net/http"
 	"os"
 	"slices"
+	"sync"
 
 	"github.com/runnel-go/runnel"
 	"github.com/runnel-go/runnel/internal/appview"
 	"github.com/runnel-go/runnel/internal/buses"
+	"github.com/runnel-go/runnel/internal/extension"
 	"github.com/runnel-go/runnel/internal/store"
 	iwebhook "github.com/runnel-go/runnel/internal/webhook"
 )
 
 func init() {
-	buses.Open = func(c *store.Client, name string, meta store.Meta, allow buses.Hosts) (buses.Calls, error) {
-		return open(c, name, meta, Options{}, allow)
-	}
+	buses.Open = new(counts).open
 	buses.Declare = declare
 	buses.Receive = receive
 }
 
 // open returns a bus for commands, which delivers nothing. Its options are those of the app's code, without such the environment's.
-func open(c *store.Client, name string, meta store.Meta, o Options, allow buses.Hosts) (buses.Calls, error) {
+func (c *counts) open(client *store.Client, name string, meta store.Meta, allow buses.Hosts) (buses.Calls, error) {
+	var o Options
+	for _, b := range c.buses {
+		if b.name == name {
+			o = b.opts
+		}
+	}
 	if err := o.resolve(os.LookupEnv); err != nil {
 		return nil, err
 	}
@@ -35,34 +42,21 @@ func open(c *store.Client, name string, meta store.Meta, o Options, allow buses.
 	}
 	o.AllowHTTP, o.AllowAddresses = o.AllowHTTP || allow.HTTP, slices.Concat(o.AllowAddresses, allow.Addresses)
 	b := &Bus{
-		name: name, opts: o, seal: seal, claims: claims{known: map[string]claim{}}, streams: map[string]bool{}, count: &counts{},
-		log: slog.New(slog.DiscardHandler), calls: iwebhook.New(c, name),
+		name: name, opts: o, seal: seal, claims: claims{known: map[string]claim{}}, streams: map[string]bool{}, count: c,
+		log: slog.New(slog.DiscardHandler), calls: iwebhook.New(client, name),
 		stream: &appview.Stream{Name: name, Meta: meta, Partition: runnel.XXHash.Func, Ensure: func(context.Context) error { return nil }},
 	}
 	b.tokens = newTokens(b)
 	return operated{b}, nil
 }
 
-// open opens a bus with the options of the app's code.
-func (c *counts) open(client *store.Client, name string, meta store.Meta, allow buses.Hosts) (buses.Calls, error) {
-	for _, b := range c.buses {
-		if b.name == name {
-			return open(client, name, meta, b.opts, allow)
-		}
-	}
-	return open(client, name, meta, Options{}, allow)
-}
-
 // operated is a bus as commands use it.
 type operated struct{ *Bus }
 
-func (b operated) Subscribe(ctx context.Context, w *buses.Wish) (secret string, err error) {
-	s := Subscription{Client: w.Client, Callback: w.Callback, Topics: w.Topics, UUID: w.UUID, Max: w.Max, Timeout: w.Timeout, Format: Format(w.Format)}
-	if s.Format == "array" {
-		s.Format = Array
-	}
-	if w.Secret {
-		s.Secret = NewSecret()
+func (b operated) Subscribe(ctx context.Context, client string, body []byte) (secret string, err error) {
+	s, _, err := subscriptionOf(body, client)
+	if err != nil {
+		return "", err
 	}
 	return s.Secret, b.Bus.Subscribe(ctx, s)
 }
@@ -105,7 +99,7 @@ func declare(app any, name string, allow buses.Hosts) (api http.Handler, lacks [
 }
 
 // receive is Receive for the command listen.
-func receive(secret string, fn func(*buses.Received) error) (http.Handler, error) {
+func receive(secret string, print func(v any, text func(extension.Table)) error) (http.Handler, error) {
 	var opts ReceiveOptions
 	if secret != "" {
 		if _, err := parseSecret(secret); err != nil {
@@ -113,11 +107,16 @@ func receive(secret string, fn func(*buses.Received) error) (http.Handler, error
 		}
 		opts.Secrets = []string{secret}
 	}
+	var mu sync.Mutex // batches of several subscribers come at once
 	return Receive(opts, func(_ context.Context, b *Batch) error {
-		got := &buses.Received{Batch: cmp.Or(b.ID, "-"), Attempt: b.Attempt, Epoch: b.Epoch}
-		for _, e := range b.Events {
-			got.Events = append(got.Events, buses.ReceivedEvent{Topic: e.Topic, Type: e.Type, URL: e.URL, T: e.T, Data: e.Data})
-		}
-		return fn(got)
+		mu.Lock()
+		defer mu.Unlock()
+		return print(b, func(t extension.Table) {
+			t.Linef("%s, attempt %d:", cmp.Or(b.ID, "-"), b.Attempt)
+			for _, e := range b.Events {
+				data, _ := e.Data.(json.RawMessage)
+				t.Linef("  %s %s %s %s", e.Topic, e.Type, e.URL, data)
+			}
+		})
 	}), nil
 }

@@ -21,16 +21,16 @@ import (
 
 // An Event says what happened to a resource. The same type is published and received.
 type Event struct {
-	Topic string
-	Type  string // create, update, delete or noop
-	URL   string // of the resource
+	Topic string `json:"topic"`
+	Type  string `json:"type"` // create, update, delete or noop
+	URL   string `json:"url"`  // of the resource
 	// T is when it happened, in milliseconds: of a published event zero for the time at which Redis gets it.
-	T time.Time
+	T time.Time `json:"t"`
 	// Data is what else there is to say, nil for nothing: of a published event what encoding/json can encode, of a
 	// received one a json.RawMessage, which Decode reads.
-	Data any
+	Data any `json:"data,omitempty"`
 	// DedupID makes a publication idempotent, as that of runnel.Outgoing. It is not delivered.
-	DedupID string
+	DedupID string `json:"-"`
 }
 
 // Decode decodes the Data of a received event into v, as json.Unmarshal does. Without Data it leaves v alone.
@@ -44,15 +44,15 @@ func (e Event) Decode(v any) error {
 	return fmt.Errorf("decode an event's data: a %T was not received", e.Data)
 }
 
-// A Batch is what one request has delivered.
+// A Batch is what one request has delivered. In JSON it is what the command `webhook listen` prints, not the body of the request.
 type Batch struct {
 	// ID is the same whenever the same batch comes again, and then its events are the same.
-	ID string
+	ID string `json:"batch"`
 	// Attempt counts the requests with this batch from 1, and Epoch rises with each owner of the subscription: a batch
 	// of a smaller epoch than one that came before is a late one. Neither is signed. They are 0 if the sender is not Runnel.
-	Attempt int
-	Epoch   int64
-	Events  []Event // in order, at least one
+	Attempt int     `json:"attempt"`
+	Epoch   int64   `json:"epoch"`
+	Events  []Event `json:"events"` // in order, at least one
 }
 
 // ReceiveOptions say which requests Receive accepts. The zero value accepts those of anybody.

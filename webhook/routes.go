@@ -3,8 +3,6 @@ package webhook
 import (
 	"cmp"
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -15,6 +13,7 @@ import (
 
 	"github.com/runnel-go/runnel/internal/delivery"
 	"github.com/runnel-go/runnel/internal/store"
+	iwebhook "github.com/runnel-go/runnel/internal/webhook"
 )
 
 // headerEvent is the header of an answer that names the last event published.
@@ -122,7 +121,7 @@ func (a *api) listTopics(w http.ResponseWriter, r *http.Request, _ *caller) erro
 	}
 	rows := make([]row, len(topics))
 	for i, t := range topics {
-		rows[i] = row{t.Name, orNull(t.Publisher), t.Events, t.Length, unixOrNull(t.Oldest)}
+		rows[i] = row{t.Name, orNull(t.Publisher), t.Events, t.Length, orNull(max(t.Oldest.Unix(), 0))}
 	}
 	return reply(w, http.StatusOK, rows)
 }
@@ -301,12 +300,7 @@ func (a *api) addToken(w http.ResponseWriter, r *http.Request, c *caller) error 
 
 func (a *api) removeToken(w http.ResponseWriter, r *http.Request, c *caller) error {
 	id := r.PathValue("id")
-	on := id
-	if _, err := hex.DecodeString(id); err != nil || len(id) != 16 { // it may be the token itself
-		sum := sha256.Sum256([]byte(id))
-		on = hex.EncodeToString(sum[:8])
-	}
-	err := a.deed(r, c, "token-rm", on, func(ctx context.Context) error { return a.RemoveToken(ctx, id) })
+	err := a.deed(r, c, "token-rm", iwebhook.TokenID(id), func(ctx context.Context) error { return a.RemoveToken(ctx, id) })
 	if errors.Is(err, ErrNoToken) {
 		err = nil
 	}

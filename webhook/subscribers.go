@@ -1,17 +1,14 @@
 package webhook
 
 import (
+	"cmp"
 	"context"
-	"encoding/json"
-	"fmt"
 	"iter"
 	"net/http"
 	"net/url"
-	"slices"
 	"time"
 
 	"github.com/runnel-go/runnel/internal/buses"
-	iwebhook "github.com/runnel-go/runnel/internal/webhook"
 )
 
 // A Subscriber is one at the moment of a look. Its figures are exact: what was published since it subscribed is Sent, Queued, Dropped and Dead
@@ -36,7 +33,7 @@ type Subscriber struct {
 }
 
 // Subscribers returns all subscribers, in no order. One that is not readable comes with its name and an error, behind which others follow; an
-// error without a name is the last. It reads from Redis while it is ranged over, some hundred subscribers at a time.
+// error without a name is the last. It reads from Redis while it is ranged over, a partition of the bus at a time.
 func (b *Bus) Subscribers(ctx context.Context) iter.Seq2[Subscriber, error] {
 	return func(yield func(Subscriber, error) bool) {
 		if err := b.ready(ctx); err != nil {
@@ -48,8 +45,7 @@ func (b *Bus) Subscribers(ctx context.Context) iter.Seq2[Subscriber, error] {
 				yield(Subscriber{}, err)
 				return
 			}
-			one, err := publicOf(s, time.Now())
-			if !yield(one, err) {
+			if !yield(publicOf(s), s.Err) {
 				return
 			}
 		}
@@ -57,101 +53,44 @@ func (b *Bus) Subscribers(ctx context.Context) iter.Seq2[Subscriber, error] {
 }
 
 // publicOf returns what anybody may see of a subscriber.
-func publicOf(s *buses.Subscriber, now time.Time) (Subscriber, error) {
+func publicOf(s *buses.SubscriberState) Subscriber {
 	if s.Err != nil {
-		return Subscriber{Subscription: Subscription{Client: s.Name}}, s.Err
+		return Subscriber{Subscription: Subscription{Client: s.Subscriber}}
 	}
-	wants, state, figures := s.Settings, &s.State, &s.Figures
-	out := Subscriber{
+	return Subscriber{
 		Subscription: Subscription{
-			Client: s.Name, Callback: wants.Callback, Max: wants.Max, Format: Format(wants.Format),
-			Timeout: time.Duration(wants.Timeout) * time.Millisecond,
+			Client: s.Subscriber, Callback: s.Settings.Callback, Topics: s.Wants(), Max: s.Settings.Max, Format: Format(s.Settings.Format),
+			Timeout: cmp.Or(time.Duration(s.Settings.Timeout)*time.Millisecond, -1),
 		},
-		Sent: figures.Sent, Queued: figures.Queued, Dropped: figures.Dropped, Dead: figures.Dead, Failed: figures.Failed,
-		Oldest: s.Oldest, State: "ok",
+		Sent: s.Sent, Queued: s.Queued, Dropped: s.Dropped, Dead: s.Dead, Failed: s.Failed, Oldest: s.Oldest,
+		State: s.State, Since: s.Since, LastError: s.Error, NextAttempt: s.Next, PausedBy: s.By,
 	}
-	if out.Timeout == 0 {
-		out.Timeout = -1
-	}
-	for name, span := range wants.Topics {
-		if log, err := iwebhook.ParseLog(name); err == nil && span.End == 0 {
-			out.Topics = append(out.Topics, log.Topic)
-		}
-	}
-	slices.Sort(out.Topics)
-	var until time.Time
-	if len(state.Open) > 0 && state.Open[0].Until > 0 {
-		until = time.UnixMilli(state.Open[0].Until).UTC()
-	}
-	pause := wants.Paused
-	if state.Since > 0 {
-		out.Since, out.LastError = time.UnixMilli(state.Since).UTC(), state.Last.Error
-	}
-	switch resumed := wants.Resumed > state.Resumed; { // which the owner may not have seen yet
-	case state.Off != "" && !resumed:
-		out.State = "disabled"
-		if out.LastError == "" {
-			out.LastError = state.Off
-		}
-	case pause != nil && (pause.Until.IsZero() || now.Before(pause.Until)):
-		out.State, out.PausedBy, out.Since = "paused", pause.By, pause.Since
-	case state.Since == 0 || resumed:
-		out.Since, out.LastError = time.Time{}, ""
-	case until.After(now):
-		out.State, out.NextAttempt = "waiting", until
-	default:
-		out.State = "failing"
-	}
-	return out, nil
 }
 
-// A subscriberRow is a subscriber as GET /subscribers has it.
-type subscriberRow struct {
-	Subscriber  string    `json:"subscriber"`
-	UUID        *string   `json:"uuid"` // never shown
-	Callback    string    `json:"callback"`
-	MaxEvents   int       `json:"max_events"`
-	Timeout     int64     `json:"timeout"`
-	Topics      []string  `json:"topics"`
-	Events      rowEvents `json:"events"`
-	State       string    `json:"state"`
-	Error       *string   `json:"error"`
-	NextAttempt *string   `json:"next_attempt"`
-}
-
-type rowEvents struct {
-	Sent    int64  `json:"sent"`
-	Queued  int64  `json:"queued"`
-	Oldest  *int64 `json:"oldest"`
-	Dropped int64  `json:"dropped"`
-	Dead    int64  `json:"dead"`
-	Failed  int64  `json:"failed"`
-}
-
-func rowOf(s *Subscriber, c *caller) subscriberRow {
-	row := subscriberRow{
-		Subscriber: s.Client, Callback: s.Callback, MaxEvents: s.Max, Timeout: max(s.Timeout, 0).Milliseconds(), Topics: s.Topics,
-		Events: rowEvents{s.Sent, s.Queued, unixOrNull(s.Oldest), s.Dropped, s.Dead, s.Failed},
-		State:  s.State, Error: orNull(s.LastError),
-	}
-	if row.Topics == nil {
-		row.Topics = []string{}
-	}
+// rowOf returns a subscriber as GET /subscribers has it.
+func rowOf(s *Subscriber, c *caller) map[string]any {
+	callback := s.Callback
 	if !c.root && !c.has(RoleRead) && s.Client != c.client {
-		row.Callback = ""
+		callback = ""
 		if u, err := url.Parse(s.Callback); err == nil {
-			row.Callback = u.Scheme + "://" + u.Host
+			callback = u.Scheme + "://" + u.Host
 		}
+	}
+	row := map[string]any{
+		"subscriber": s.Client, "uuid": nil, "callback": callback, "max_events": s.Max, "timeout": max(s.Timeout, 0).Milliseconds(),
+		"topics": append([]string{}, s.Topics...), "state": s.State, "error": orNull(s.LastError), "next_attempt": nil,
+		"events": map[string]any{
+			"sent": s.Sent, "queued": s.Queued, "oldest": orNull(max(s.Oldest.Unix(), 0)), "dropped": s.Dropped, "dead": s.Dead, "failed": s.Failed,
+		},
 	}
 	if !s.NextAttempt.IsZero() {
-		row.NextAttempt = orNull(s.NextAttempt.Format(time.RFC3339))
+		row["next_attempt"] = s.NextAttempt.Format(time.RFC3339)
 	}
 	return row
 }
 
-// listSubscribers writes subscribers as they are read. An error behind the first of them ends the connection.
 func (a *api) listSubscribers(w http.ResponseWriter, r *http.Request, c *caller) error {
-	before := "["
+	rows := []map[string]any{}
 	for s, err := range a.Subscribers(r.Context()) {
 		switch {
 		case err != nil && s.Client == "":
@@ -160,20 +99,9 @@ func (a *api) listSubscribers(w http.ResponseWriter, r *http.Request, c *caller)
 			a.log.Error("subscriber is not readable", "subscriber", s.Client, "err", err)
 			s.State, s.LastError = "unreadable", "it is not readable, and the log says why"
 		}
-		text, err := encode(rowOf(&s, c))
-		if err == nil {
-			_, err = fmt.Fprintf(w, "%s%s", before, text)
-		}
-		if err != nil {
-			return err
-		}
-		before = ",\n "
+		rows = append(rows, rowOf(&s, c))
 	}
-	if before == "[" {
-		return reply(w, http.StatusOK, json.RawMessage("[]"))
-	}
-	_, _ = fmt.Fprint(w, "]\n") // the other side has gone
-	return nil
+	return reply(w, http.StatusOK, rows)
 }
 
 // pulse answers whether Redis does.
@@ -200,30 +128,20 @@ func (a *api) scaling(w http.ResponseWriter, r *http.Request, _ *caller) error {
 		if s.Queued%int64(s.Max) > 0 && time.Until(s.Oldest.Add(s.Timeout)) < scalingWait {
 			due++
 		}
-		if due < scalingBatches {
-			continue
-		}
+	}
+	if due >= scalingBatches {
 		select {
 		case <-time.After(scalingWait):
 		case <-r.Context().Done():
 		}
-		break
 	}
 	return done(w, nil)
 }
 
-func orNull(text string) *string {
-	if text == "" {
+// orNull returns nil for the zero value.
+func orNull[T comparable](v T) *T {
+	if v == *new(T) {
 		return nil
 	}
-	return &text
-}
-
-// unixOrNull returns a time in seconds since 1970.
-func unixOrNull(at time.Time) *int64 {
-	if at.IsZero() {
-		return nil
-	}
-	s := at.Unix()
-	return &s
+	return &v
 }

@@ -162,7 +162,7 @@ func (b *Bus) Topics(ctx context.Context) ([]Topic, error) {
 	looked, err := buses.Topics(ctx, b.calls)
 	var all []Topic
 	for _, t := range looked {
-		all = append(all, Topic{Name: t.Name, Publisher: t.Publisher, Events: t.Events, Length: t.Length, Oldest: t.Oldest})
+		all = append(all, Topic{Name: t.Topic, Publisher: t.Publisher, Events: t.Events, Length: t.Length, Oldest: t.Oldest})
 	}
 	return all, err
 }

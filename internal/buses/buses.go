@@ -1,24 +1,25 @@
 // Package buses is what operators see and do of webhook buses: the extension of package webhook. It knows buses by what is in Redis
 // alone, so that it works without the code of their app. By file:
 //
-//	buses.go     the extension; which buses an app has
-//	calls.go     what package webhook does for commands
-//	commands.go  the commands, their arguments and flags
-//	change.go    those that change something
-//	serve.go     serve, and listen
-//	show.go      topics and subs
-//	look.go      topics and subscribers as they are now
-//	targets.go   subscribers as targets: pauses, dead letters
-//	metrics.go   metrics; findings.go: what check finds, and status
-//	page.go      the page of the dashboard, with page.js
+//	buses.go       the extension; which buses an app has
+//	subscriber.go  subscribers as they are now
+//	look.go        what logs say of them; topics as they are now. Package webhook takes both from here
+//	commands.go    the commands, their arguments and flags
+//	show.go        those that print lists
+//	change.go      those that change something
+//	serve.go       serve, and listen
+//	code.go        what package webhook does for commands
+//	targets.go     subscribers as targets: pauses, dead letters
+//	metrics.go     metrics; findings.go: what check finds, and status
+//	page.js        the page of the dashboard
 package buses
 
 import (
 	"context"
+	_ "embed"
 
 	"github.com/runnel-go/runnel"
 	"github.com/runnel-go/runnel/internal/extension"
-	"github.com/runnel-go/runnel/internal/records"
 	"github.com/runnel-go/runnel/internal/store"
 	"github.com/runnel-go/runnel/internal/webhook"
 )
@@ -35,16 +36,20 @@ func New(count *extension.Counters, open Opener) *extension.Extension {
 		Absent:   ": start one with `webhook serve`",
 		Commands: commands(open), Nouns: map[string]string{"topic": "look after a topic", "token": "look after tokens of the HTTP API"},
 		Targets: targets, Findings: findings, Status: status, Metrics: metrics, Gather: gatherer(count),
-		Page: page(),
+		Page: extension.NewPage("Webhooks", module, commands(nil), "topics", "subs"),
 	}
 }
+
+// module is the page of the dashboard: topics, subscribers, and one of these with its open batch and last answer. Its rows pause subscribers by
+// the actions of the core.
+//
+//go:embed page.js
+var module []byte
 
 // A bus is one of an app, as its metadata has it.
 type bus struct {
 	*webhook.Bus
-	name    string
-	meta    store.Meta
-	decoder *records.Decoder
+	meta store.Meta
 }
 
 // load returns the buses of an app, or for a name that one, if it is a bus.
@@ -59,7 +64,7 @@ func load(ctx context.Context, c *store.Client, name string) (all []*bus, err er
 			return nil, err
 		}
 		if there && meta.Kind == webhook.Kind {
-			all = append(all, &bus{webhook.New(c, name), name, meta, records.NewDecoder(name, meta, nil)})
+			all = append(all, &bus{webhook.New(c, name), meta})
 		}
 	}
 	return all, err
@@ -67,11 +72,5 @@ func load(ctx context.Context, c *store.Client, name string) (all []*bus, err er
 
 // partition returns the delivery partition of a subscriber.
 func (b *bus) partition(subscriber string) int {
-	n, _ := b.decoder.PartitionOf(subscriber) // buses have no partitioner of their own
-	return n
-}
-
-// logOf returns the log of a topic.
-func logOf(name string, t *webhook.Topic) webhook.Log {
-	return webhook.Log{Topic: name, Partition: runnel.XXHash.Func(name, max(1, t.Partitions))}
+	return runnel.XXHash.Func(subscriber, b.meta.Partitions)
 }

@@ -116,7 +116,7 @@ func TestCommandsOfBuses(t *testing.T) {
 func (p *post) subscriptions() {
 	t := p.t
 	p.run(2, "TOPIC is missing", "webhook", "subscribe", "mail", "https://mail.example/")
-	p.run(2, "--format \"xml\" is neither", "webhook", "subscribe", "mail", "https://mail.example/", "orders", "--format", "xml")
+	p.run(1, "format \"xml\" is neither", "webhook", "subscribe", "mail", "https://mail.example/", "orders", "--format", "xml")
 	p.run(2, "is no range of addresses", "webhook", "subscribe", "mail", "https://mail.example/", "orders", "--allow", "here")
 	p.run(1, "begins with http://, which is not allowed", "webhook", "subscribe", "mail", "http://mail.example/", "orders")
 	p.run(1, `the app has no bus "x"; it has mails`, "webhook", "subs", "--bus", "x")
@@ -131,14 +131,14 @@ func (p *post) subscriptions() {
 	p.run(1, "belongs to another publisher", "webhook", "publish", "orders", `{"type":"update","url":"https://x/1"}`, "--client", "other")
 	redistest.Eventually(t, "it is delivered", func() bool { return p.one("mail").Sent == 1 })
 	s := p.one("mail")
-	if s.State != "ok" || s.Queued != 0 || !s.Signed || s.UUID || s.Sealed || s.OldSecret == nil || s.Host != strings.TrimPrefix(p.receiver.URL, "http://") || len(s.Topics) != 2 || s.Last.Status != 204 || s.Open != nil {
+	if s.State != "ok" || s.Queued != 0 || !s.Signed || s.UUID || s.Sealed || s.OldSecret.IsZero() || s.Host != strings.TrimPrefix(p.receiver.URL, "http://") || len(s.Topics) != 2 || s.Last.Status != 204 || s.Open != nil {
 		t.Errorf("%+v %+v", s, s.SubscriberDetails)
 	}
 	p.run(0, "pause of processor:mails/mail", "pause", "mails/mail", "--why", "repairs", "--wait")
 	p.publish("orders")
-	p.run(0, "mails/mail paused", "status", "--all")
-	p.run(0, "state         paused since ", "webhook", "subs", "mail")
-	if s := p.one("mail"); s.State != "paused" || s.Why != "repairs" || s.Queued != 1 || s.Oldest == nil {
+	p.run(0, "1 paused", "status", "--all")
+	p.run(0, "repairs", "webhook", "subs", "mail")
+	if s := p.one("mail"); s.State != "paused" || s.Why != "repairs" || s.Queued != 1 || s.Oldest.IsZero() {
 		t.Errorf("%+v", s)
 	}
 	p.run(0, "OK", "check")
@@ -207,10 +207,10 @@ func (p *post) tokens() {
 	if !strings.HasPrefix(added.Token, "shop--") || strings.Contains(list, added.Token) || strings.Count(list, "\n") != 3 {
 		p.t.Errorf("%+v, listed as %s", added, list)
 	}
-	p.run(0, "of shop is removed", "webhook", "token", "rm", added.Token, "--yes")
+	p.run(0, " is removed", "webhook", "token", "rm", added.Token, "--yes")
 	p.run(1, "no such token", "webhook", "token", "rm", added.Token, "--yes")
 	id := parse[[]buses.TokenState](p.t, p.run(0, "", "webhook", "token", "ls", "--output", "json"))[0].ID
-	p.run(0, "the token "+id+" of grafana is removed", "webhook", "token", "rm", id, "--yes")
+	p.run(0, "the token "+id+" is removed", "webhook", "token", "rm", id, "--yes")
 	if audit := p.run(0, "", "audit", "ls", "--output", "json"); strings.Contains(audit, added.Token) {
 		p.t.Error("the audit stream has a token")
 	}

@@ -2,7 +2,6 @@ package buses
 
 import (
 	"context"
-	"fmt"
 	"net/netip"
 	"slices"
 	"strings"
@@ -43,7 +42,7 @@ func (r *request) arg(i int) string {
 func (r *request) one() (*bus, error) {
 	var names []string
 	for _, b := range r.buses {
-		names = append(names, b.name)
+		names = append(names, b.Name())
 	}
 	name, err := extension.Choose("the app", "bus", "--"+flagBus+" NAME", r.Flags.String(flagBus), names)
 	if err != nil {
@@ -58,28 +57,37 @@ func (r *request) calls() (*bus, Calls, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	allow := Hosts{HTTP: r.Flags.Bool(flagAllowHTTP)}
-	if allow.Addresses, err = prefixes(r.Flags.String(flagAllow)); err != nil {
+	allow, err := hostsOf(r.Flags)
+	if err != nil {
 		return nil, nil, err
 	}
 	open := r.open
 	if open == nil {
 		open = Open
 	}
-	calls, err := open(r.Client, b.name, b.meta, allow)
+	calls, err := open(r.Client, b.Name(), b.meta, allow)
 	return b, calls, err
 }
 
-// prefixes reads ranges of addresses.
-func prefixes(text string) (all []netip.Prefix, err error) {
-	for _, one := range list(text) {
+// allowFlags are the flags of Hosts.
+func allowFlags() []extension.Flag {
+	return []extension.Flag{
+		{Name: flagAllowHTTP, Usage: "also without TLS", Default: false},
+		{Name: flagAllow, Usage: "callbacks at these `ADDRESSES` although they are not public, as in 10.0.0.0/8, with commas between them", Default: ""},
+	}
+}
+
+// hostsOf reads them, where a command has them.
+func hostsOf(flags extension.Flags) (allow Hosts, err error) {
+	allow.HTTP = flags.Bool(flagAllowHTTP)
+	for _, one := range list(flags.String(flagAllow)) {
 		p, err := netip.ParsePrefix(one)
 		if err != nil {
-			return nil, extension.Usagef("--%s %q is no range of addresses, such as 10.0.0.0/8", flagAllow, one)
+			return allow, extension.Usagef("--%s %q is no range of addresses, such as 10.0.0.0/8", flagAllow, one)
 		}
-		all = append(all, p)
+		allow.Addresses = append(allow.Addresses, p)
 	}
-	return all, nil
+	return allow, nil
 }
 
 // list splits at commas.
@@ -105,10 +113,8 @@ func fits(words, args []string) error {
 	return nil
 }
 
-type maker struct{ open Opener }
-
 // command returns a command of a bus. The lines of example are example calls.
-func (m maker) command(call, usage, example string, run func(context.Context, *request) error, flags ...extension.Flag) extension.Command {
+func (open Opener) command(call, usage, example string, run func(context.Context, *request) error, flags ...extension.Flag) extension.Command {
 	words := slices.DeleteFunc(strings.Fields(call), func(w string) bool { return w == strings.ToLower(w) })
 	return extension.Command{
 		Call: call, Usage: usage, Examples: strings.Split(example, "\n"),
@@ -121,7 +127,7 @@ func (m maker) command(call, usage, example string, run func(context.Context, *r
 			if err != nil {
 				return err
 			}
-			r := &request{env, buses, m.open}
+			r := &request{env, buses, open}
 			if env.Flags.String(flagBus) != "" {
 				b, err := r.one()
 				if err != nil {
@@ -135,33 +141,24 @@ func (m maker) command(call, usage, example string, run func(context.Context, *r
 }
 
 // change returns a command that changes something.
-func (m maker) change(call, usage, example string, run func(context.Context, *request) error, flags ...extension.Flag) extension.Command {
-	c := m.command(call, usage, example, run, flags...)
+func (open Opener) change(call, usage, example string, run func(context.Context, *request) error, flags ...extension.Flag) extension.Command {
+	c := open.command(call, usage, example, run, flags...)
 	c.Changes = true
 	return c
 }
 
-// allowFlags are the flags of Hosts.
-func allowFlags() []extension.Flag {
-	return []extension.Flag{
-		{Name: flagAllowHTTP, Usage: "also without TLS", Default: false},
-		{Name: flagAllow, Usage: "callbacks at these `ADDRESSES` although they are not public, as in 10.0.0.0/8, with commas between them", Default: ""},
-	}
-}
-
 func commands(open Opener) []extension.Command {
-	m := maker{open}
 	return []extension.Command{
-		m.command("topics", "list topics: who publishes, and how much",
+		open.command("topics", "list topics: who publishes, and how much",
 			"PROG webhook topics", runTopics),
-		m.command("subs [NAME]", "list subscribers, the one that is furthest behind first; or show one",
+		open.command("subs [NAME]", "list subscribers, the one that is furthest behind first; or show one",
 			"PROG webhook subs --failing\nPROG webhook subs mail", runSubs,
 			extension.Flag{Name: flagFailing, Usage: "only those that are not ok", Default: false},
 			extension.Flag{Name: flagLimit, Usage: "at most `N` subscribers (default all)", Default: 0}),
-		m.command("publish TOPIC JSON", "publish an event",
+		open.command("publish TOPIC JSON", "publish an event",
 			`PROG webhook publish orders '{"type": "update", "url": "https://shop.example.com/orders/7"}' --client shop`, runPublish,
 			extension.Flag{Name: flagClient, Usage: "as the client of this `NAME`", Default: ""}, allowFlags()[0]),
-		m.change("subscribe CLIENT CALLBACK TOPIC...", "have events of topics sent to a client, and of no others",
+		open.change("subscribe CLIENT CALLBACK TOPIC...", "have events of topics sent to a client, and of no others",
 			"PROG webhook subscribe mail https://mail.example.com/hooks orders customers --secret", runSubscribe,
 			append(allowFlags(),
 				extension.Flag{Name: "max", Usage: "at most `N` events in a batch", Default: 100},
@@ -169,56 +166,21 @@ func commands(open Opener) []extension.Command {
 				extension.Flag{Name: flagSecret, Usage: "make a secret that signs batches, and print it", Default: false},
 				extension.Flag{Name: "uuid", Usage: "send this `TEXT` as the user of HTTP Basic", Default: ""},
 				extension.Flag{Name: "format", Usage: "`FORMAT` of a batch: array or single", Default: "array"})...),
-		m.change("unsubscribe CLIENT [TOPIC...]", "end topics of a client where they are; without a topic forget the client, with what is queued",
+		open.change("unsubscribe CLIENT [TOPIC...]", "end topics of a client where they are; without a topic forget the client, with what is queued",
 			"PROG webhook unsubscribe mail customers", runUnsubscribe),
-		m.change("topic rm NAME", "remove a topic: what is queued is still sent",
+		open.change("topic rm NAME", "remove a topic: what is queued is still sent",
 			"PROG webhook topic rm orders", runTopicRemove),
-		m.change("topic release NAME", "forget who publishes to a topic: the next that does becomes its publisher",
+		open.change("topic release NAME", "forget who publishes to a topic: the next that does becomes its publisher",
 			"PROG webhook topic release orders", runTopicRelease),
-		m.change("token add CLIENT", "make a token of the HTTP API, and print it",
+		open.change("token add CLIENT", "make a token of the HTTP API, and print it",
 			"PROG webhook token add shop\nPROG webhook token add grafana --role read", runTokenAdd,
 			extension.Flag{Name: "role", Usage: "`ROLES` that it has, publish, subscribe or read, with commas between them (default publish,subscribe)", Default: ""}),
-		m.command("token ls", "list tokens, which are not shown themselves", "PROG webhook token ls", runTokens),
-		m.change("token rm ID", "remove a token", "PROG webhook token rm 8c6976e5b5410415", runTokenRemove),
+		open.command("token ls", "list tokens, which are not shown themselves", "PROG webhook token ls", runTokens),
+		open.change("token rm ID", "remove a token", "PROG webhook token rm 8c6976e5b5410415", runTokenRemove),
 		serveCommand(),
-		m.command("listen", "receive batches and print them, for trying out, until interrupted",
+		open.command("listen", "receive batches and print them, for trying out, until interrupted",
 			"PROG webhook listen", runListen,
 			extension.Flag{Name: flagAddr, Usage: "listen at this `ADDRESS`", Default: "127.0.0.1:9999"},
 			extension.Flag{Name: flagSecret, Usage: "refuse what is not signed with this `SECRET`", Default: ""}),
 	}
-}
-
-// A BusChange is what a command has done.
-type BusChange struct {
-	Bus    string `json:"bus"`
-	On     string `json:"on"`  // topic, client, or ID of a token
-	Did    string `json:"did"` // in words
-	Secret string `json:"secret,omitempty"`
-	Token  string `json:"token,omitempty"`
-}
-
-// done prints a change.
-func (r *request) done(c *BusChange) error {
-	return r.Print(c, func(t extension.Table) {
-		t.Linef("%s", c.Did)
-		for what, text := range map[string]string{"secret": c.Secret, "token": c.Token} {
-			if text != "" {
-				t.Linef("%s: %s", what, text)
-			}
-		}
-	})
-}
-
-// audited does a change between two entries of the audit stream, and prints it; do sets what it did.
-func (r *request) audited(ctx context.Context, what string, c *BusChange, do func(ctx context.Context) error) error {
-	_, err := r.Audited(ctx, "webhook "+what, c.Bus+"/"+c.On, func(ctx context.Context) (string, error) {
-		if err := do(ctx); err != nil {
-			return "", err
-		}
-		return c.Did, nil
-	})
-	if err != nil {
-		return fmt.Errorf("%s %s: %w", what, c.On, err)
-	}
-	return r.done(c)
 }

@@ -10,59 +10,39 @@ import (
 
 // What a process counts.
 var (
-	// Published has the labels bus and topic.
-	Published = &extension.Metric{
-		Name: "published_total", Kind: extension.Counter, Labels: []string{"bus", "topic"},
-		Help: "Events that this process has published."}
-	// Delivered has the label bus.
-	Delivered = &extension.Metric{
-		Name: "delivered_events_total", Kind: extension.Counter, Labels: []string{"bus"},
-		Help: "Events that subscribers have answered for, each once for each subscriber."}
-	// Requests has the labels bus and code.
-	Requests = &extension.Metric{
-		Name: "requests_total", Kind: extension.Counter, Labels: []string{"bus", "code"},
-		Help: "Requests to subscribers that have ended, by the status of the answer; 0: there was none."}
-	// Took has the label bus.
-	Took = &extension.Metric{
-		Name: "request_seconds", Kind: extension.Histogram, Labels: []string{"bus"},
-		Help: "How long a request to a subscriber took."}
-	// Delay has the label bus.
-	Delay = &extension.Metric{
-		Name: "delay_seconds", Kind: extension.Histogram, Labels: []string{"bus"},
-		Help: "Time from the arrival of the oldest event of a batch to the answer that settled it."}
-	// Dead has the label bus.
-	Dead = &extension.Metric{
-		Name: "dead_total", Kind: extension.Counter, Labels: []string{"bus"},
-		Help: "Events that have become dead letters of subscribers."}
-	// Fenced has the label bus.
-	Fenced = &extension.Metric{
-		Name: "fenced_total", Kind: extension.Counter, Labels: []string{"bus"},
-		Help: "Times that another owner had a delivery partition when this one stored how far subscribers are."}
-	// Cold has the label bus.
-	Cold = &extension.Metric{
-		Name: "cold_reads_total", Kind: extension.Counter, Labels: []string{"bus"},
-		Help: "Reads for one subscriber alone, of events that were not in memory any more."}
+	Published = counted(extension.Counter, "published_total", "Events that this process has published.", "topic")
+	Delivered = counted(extension.Counter, "delivered_events_total", "Events that subscribers have answered for, each once for each subscriber.")
+	Requests  = counted(extension.Counter, "requests_total", "Requests to subscribers that have ended, by the status of the answer; 0: there was none.", "code")
+	Took      = counted(extension.Histogram, "request_seconds", "How long a request to a subscriber took.")
+	Delay     = counted(extension.Histogram, "delay_seconds", "Time from the arrival of the oldest event of a batch to the answer that settled it.")
+	Dead      = counted(extension.Counter, "dead_total", "Events that have become dead letters of subscribers.")
+	Fenced    = counted(extension.Counter, "fenced_total", "Times that another owner had a delivery partition when this one stored how far subscribers are.")
+	Cold      = counted(extension.Counter, "cold_reads_total", "Reads for one subscriber alone, of events that were not in memory any more.")
+)
 
-	queued  = ofBus("stored_queued_events", "Events that wait for subscribers or are in a request, for each of them.")
-	oldest  = ofBus("stored_oldest_seconds", "Time since the first of these events came; 0 without one.")
-	dropped = ofBus("stored_dropped_events", "Events that subscribers have missed, as full topics, lack of memory or their age had them dropped; of subscribers that there are.")
-	dead    = ofBus("stored_dead_events", "Events that have become dead letters of subscribers that there are.")
-
-	subscribers = &extension.Metric{
-		Name: "stored_subscribers", Kind: extension.Gauge, Labels: []string{"bus", "state"}, OfApp: true,
-		Help: "Subscribers by state: ok, failing, waiting (likewise, for the time of the next attempt), paused, disabled or unreadable."}
-	queuedOf = ofSubscriber("stored_subscriber_queued_events", "Events that wait for a subscriber or are in a request; of no one in an app with more than 1000 of them.")
-	oldestOf = ofSubscriber("stored_subscriber_oldest_seconds", "Time since the first of these events came; 0 without one.")
+// What the app as a whole has.
+var (
+	queued      = stored("queued_events", "Events that wait for subscribers or are in a request, for each of them.")
+	oldest      = stored("oldest_seconds", "Time since the first of these events came; 0 without one.")
+	dropped     = stored("dropped_events", "Events that subscribers have missed, as full topics, lack of memory or their age had them dropped; of subscribers that there are.")
+	dead        = stored("dead_events", "Events that have become dead letters of subscribers that there are.")
+	subscribers = stored("subscribers", "Subscribers by state: ok, failing, waiting (likewise, for the time of the next attempt), paused, disabled or unreadable.", "state")
+	queuedOf    = stored("subscriber_queued_events", "Events that wait for a subscriber or are in a request; of no one in an app with more than 1000 of them.", "subscriber")
+	oldestOf    = stored("subscriber_oldest_seconds", "Time since the first of these events came; 0 without one.", "subscriber")
 
 	metrics = []*extension.Metric{Published, Delivered, Requests, Took, Delay, Dead, Fenced, Cold, queued, oldest, dropped, dead, subscribers, queuedOf, oldestOf}
 )
 
-func ofBus(name, help string) *extension.Metric {
-	return &extension.Metric{Name: name, Help: help, Kind: extension.Gauge, Labels: []string{"bus"}, OfApp: true}
+// counted returns a metric of a process, with the label bus before others.
+func counted(kind extension.Kind, name, help string, labels ...string) *extension.Metric {
+	return &extension.Metric{Name: name, Help: help, Kind: kind, Labels: append([]string{"bus"}, labels...)}
 }
 
-func ofSubscriber(name, help string) *extension.Metric {
-	return &extension.Metric{Name: name, Help: help, Kind: extension.Gauge, Labels: []string{"bus", "subscriber"}, OfApp: true}
+// stored returns a metric of the app as a whole, likewise.
+func stored(name, help string, labels ...string) *extension.Metric {
+	m := counted(extension.Gauge, "stored_"+name, help, labels...)
+	m.OfApp = true
+	return m
 }
 
 // gatherer returns the Gather of the extension.
@@ -87,33 +67,23 @@ func gatherStored(ctx context.Context, c *store.Client, add func(extension.Sampl
 	}
 	all, err := states(ctx, buses)
 	now := time.Now()
-	type sums struct {
-		queued, dropped, dead int64
-		oldest                time.Duration
-		states                map[string]int
+	put := func(m *extension.Metric, v float64, labels ...string) {
+		add(extension.Sample{Metric: m, Labels: labels, Value: v})
 	}
-	of := map[string]*sums{}
 	for _, b := range buses {
-		of[b.name] = &sums{states: map[string]int{}}
-	}
-	for i := range all {
-		s, sum := &all[i], of[all[i].Bus]
-		sum.queued, sum.dropped, sum.dead = sum.queued+s.Queued, sum.dropped+s.Dropped, sum.dead+s.Dead
-		sum.oldest = max(sum.oldest, s.age(now))
-		sum.states[s.State]++
-		if len(all) <= mostSubscribers {
-			add(extension.Sample{Metric: queuedOf, Labels: []string{s.Bus, s.Subscriber}, Value: float64(s.Queued)})
-			add(extension.Sample{Metric: oldestOf, Labels: []string{s.Bus, s.Subscriber}, Value: s.age(now).Seconds()})
-		}
-	}
-	for name, sum := range of {
-		for m, v := range map[*extension.Metric]float64{
-			queued: float64(sum.queued), oldest: sum.oldest.Seconds(), dropped: float64(sum.dropped), dead: float64(sum.dead),
-		} {
-			add(extension.Sample{Metric: m, Labels: []string{name}, Value: v})
-		}
+		sum, in := sumOf(all, b.Name())
+		put(queued, float64(sum.Queued), b.Name())
+		put(oldest, sum.age(now).Seconds(), b.Name())
+		put(dropped, float64(sum.Dropped), b.Name())
+		put(dead, float64(sum.Dead), b.Name())
 		for _, state := range allStates {
-			add(extension.Sample{Metric: subscribers, Labels: []string{name, state}, Value: float64(sum.states[state])})
+			put(subscribers, float64(in[state]), b.Name(), state)
+		}
+	}
+	if len(all) <= mostSubscribers {
+		for _, s := range all {
+			put(queuedOf, float64(s.Queued), s.Bus, s.Subscriber)
+			put(oldestOf, s.age(now).Seconds(), s.Bus, s.Subscriber)
 		}
 	}
 	return err

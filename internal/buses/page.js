@@ -36,16 +36,23 @@ function Subscribers({ all, actions, again }) {
     })}<//>`;
 }
 
+// shown returns a value of JSON for people.
+function shown(name, v) {
+  if (name === "timeout" || name === "took") return duration(v);
+  if (typeof v === "boolean") return v ? "yes" : "no";
+  return /^\d{4}-\d\d-\d\dT/.test(v) ? moment(v) : v;
+}
+
+// Fields are what an object has, but for what it contains, and errors, which may be long.
+const Fields = ({ of }) => html`<dl class="figures">${Object.entries(of).filter(([name, v]) => typeof v !== "object" && name !== "error").map(([name, v]) =>
+  html`<${Figure} key=${name} label=${name.replace("_", " ")} tone=${typeof v === "string" && "name"}>${shown(name, v)}<//>`)}</dl>`;
+
 function One({ bus, name, turn }) {
   const { value: s, err } = useList((signal) => list("webhook/subs", { arg: name, bus }, signal), [bus, name, turn]);
   return html`<section data-one=${`${bus}/${name}`}><h2>${bus}/${name}</h2><${Trouble} err=${err} />
-    ${s && html`<dl class="figures"><${Figure} label="state" tone="name"><${State} s=${s} /><//><${Figure} label="since">${moment(s.since)}<//><${Figure} label="until">${moment(s.until)}<//>
-        <${Figure} label="host">${s.host || dash}<//><${Figure} label="queued">${s.queued}<//><${Figure} label="batches">${s.batches}<//><${Figure} label="at most">${s.max}<//><${Figure} label="waits">${duration(s.timeout)}<//>
-        <${Figure} label="signed">${s.signed ? "yes" : "no"}<//></dl>
-      <h3>Open batch</h3>${s.open ? html`<dl class="figures" data-open><${Figure} label="number">${s.open.number}<//><${Figure} label="events">${s.open.events}<//><${Figure} label="attempt">${s.open.attempt}<//>
-        <${Figure} label="next attempt">${moment(s.open.next)}<//></dl>` : html`<p class="hint">Nothing is on its way.</p>`}
-      <h3>Last answer</h3>${s.last ? html`<dl class="figures" data-last><${Figure} label="status">${s.last.status || "none"}<//><${Figure} label="at">${moment(s.last.at)}<//><${Figure} label="took">${duration(s.last.took)}<//></dl>
-        ${s.last.error && html`<p class="payload">${s.last.error}</p>`}` : html`<p class="hint">Nothing has been sent.</p>`}
+    ${s && html`<${Fields} of=${s} />
+      <h3>Open batch</h3>${s.open ? html`<div data-open><${Fields} of=${s.open} /></div>` : html`<p class="hint">Nothing is on its way.</p>`}
+      <h3>Last answer</h3>${s.last ? html`<div data-last><${Fields} of=${s.last} />${s.last.error && html`<p class="payload">${s.last.error}</p>`}</div>` : html`<p class="hint">Nothing has been sent.</p>`}
       <${Table} label="topics of the subscriber" head=${["topic", "behind", "ends with"]} empty=${s.topics.length === 0 && "It gets no topic."}>
         ${s.topics.map((t) => html`<tr key=${t.log}><th scope="row">${t.log}</th><td data-label="behind">${t.position}</td><td data-label="ends with">${t.end || dash}</td></tr>`)}<//>
       <p><a href=${`#/dead/${bus}/${name}`}>Dead letters</a></p>`}</section>`;

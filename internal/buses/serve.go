@@ -4,14 +4,10 @@ import (
 	"cmp"
 	"context"
 	"crypto/tls"
-	"errors"
 	"fmt"
-	"log/slog"
 	"net"
-	"net/http"
 	"os"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/runnel-go/runnel"
@@ -41,8 +37,8 @@ func serveCommand() extension.Command {
 
 // workServe listens before the worker runs, so that an address that is taken is an error.
 func workServe(app any, flags extension.Flags) (says string, err error) {
-	allow := Hosts{HTTP: flags.Bool(flagAllowHTTP)}
-	if allow.Addresses, err = prefixes(flags.String(flagAllow)); err != nil {
+	allow, err := hostsOf(flags)
+	if err != nil {
 		return "", err
 	}
 	config, err := tlsConfig(flags.String("tls-cert"), flags.String("tls-key"))
@@ -62,7 +58,7 @@ func workServe(app any, flags extension.Flags) (says string, err error) {
 	if config != nil {
 		scheme, listener = "https", tls.NewListener(listener, config)
 	}
-	app.(*runnel.App).Task(name+"-api", func(ctx context.Context) error { return serve(ctx, listener, api) }, nil)
+	app.(*runnel.App).Task(name+"-api", func(ctx context.Context) error { return extension.Serve(ctx, listener, api, time.Minute, leaveWithin) }, nil)
 	return strings.Join(append([]string{fmt.Sprintf("bus %s at %s://%s/", name, scheme, listener.Addr())}, open...), "; "), nil
 }
 
@@ -92,46 +88,8 @@ func tlsConfig(cert, key string) (*tls.Config, error) {
 	return &tls.Config{MinVersion: tls.VersionTLS12, GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return load() }}, nil
 }
 
-// serve serves until ctx ends, and lets requests that run end.
-func serve(ctx context.Context, l net.Listener, h http.Handler) error {
-	server := &http.Server{
-		Handler: h, ReadHeaderTimeout: 5 * time.Second, ReadTimeout: 30 * time.Second, WriteTimeout: time.Minute, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 64 << 10,
-		ErrorLog: slog.NewLogLogger(slog.DiscardHandler, slog.LevelDebug),
-	}
-	ended := make(chan error, 1)
-	go func() { ended <- server.Serve(l) }()
-	select {
-	case err := <-ended:
-		return err
-	case <-ctx.Done():
-	}
-	patience, cancel := context.WithTimeout(context.WithoutCancel(ctx), leaveWithin)
-	defer cancel()
-	if server.Shutdown(patience) != nil {
-		server.Close()
-	}
-	if err := <-ended; !errors.Is(err, http.ErrServerClosed) {
-		return err
-	}
-	return nil
-}
-
 func runListen(ctx context.Context, r *request) error {
-	var mu sync.Mutex // batches of several subscribers come at once
-	h, err := Receive(r.Flags.String(flagSecret), func(b *Received) error {
-		mu.Lock()
-		defer mu.Unlock()
-		return r.Print(b, func(t extension.Table) {
-			t.Linef("%s, attempt %d:", b.Batch, b.Attempt)
-			for _, e := range b.Events {
-				data := ""
-				if e.Data != nil {
-					data = fmt.Sprintf(" %s", e.Data)
-				}
-				t.Linef("  %s %s %s%s", e.Topic, e.Type, e.URL, data)
-			}
-		})
-	})
+	h, err := Receive(r.Flags.String(flagSecret), r.Print)
 	if err != nil {
 		return extension.Usagef("--%s: %v", flagSecret, err)
 	}
@@ -140,5 +98,5 @@ func runListen(ctx context.Context, r *request) error {
 		return err
 	}
 	r.Note("batches are printed that are POSTed to http://%s/", l.Addr())
-	return serve(ctx, l, h)
+	return extension.Serve(ctx, l, h, time.Minute, leaveWithin)
 }

@@ -30,26 +30,27 @@ func targets(ctx context.Context, c *store.Client, owner string) (out []extensio
 
 func (b *bus) target(n int, s *webhook.Subscriber) extension.Target {
 	state, err := delivery.ParseState([]byte(s.State))
+	book := webhook.Subscriptions{Bus: b.Bus}
 	return extension.Target{
-		Owner: b.name, Part: s.Name, Processor: webhook.Processor, Noun: "event",
+		Owner: b.Name(), Part: s.Name, Processor: webhook.Processor, Noun: "event",
 		Pause: func(ctx context.Context, p extension.Pause) (string, error) {
-			return s.Name + " is paused", webhook.Subscriptions{Bus: b.Bus}.Pause(ctx, n, s.Name, p.Who, p.Why, p.For)
+			return s.Name + " is paused", book.Pause(ctx, n, s.Name, p.Who, p.Why, p.For)
 		},
 		Resume: func(ctx context.Context, _ string) (string, error) {
-			return s.Name + " is resumed", webhook.Subscriptions{Bus: b.Bus}.Resume(ctx, n, s.Name)
+			return s.Name + " is resumed", book.Resume(ctx, n, s.Name)
 		},
-		Running: func(ctx context.Context) (int, error) { return b.running(ctx, n, s.Name) },
+		Running: func(ctx context.Context) (int, error) { return b.running(ctx, s.Name) },
 		Dead:    letters{b, n, s.Name, s.State != "" && err == nil && state.Dead == 0},
 	}
 }
 
 // running returns how many events of a subscriber are in a request, as far as its owner has stored that.
-func (b *bus) running(ctx context.Context, n int, name string) (events int, err error) {
-	s, err := Find(ctx, b.Bus, n, name)
-	if err != nil || s == nil || len(s.State.Open) == 0 || s.State.Open[0].Until != 0 {
+func (b *bus) running(ctx context.Context, name string) (events int, err error) {
+	s, err := b.find(ctx, name)
+	if err != nil || s == nil || s.Open == nil || !s.Open.Next.IsZero() {
 		return 0, err
 	}
-	return int(detailsOf(s, n).Open.Events), s.Err
+	return int(s.Open.Events), nil
 }
 
 // letters are the dead letters of a subscriber, which lie with those of others.
@@ -93,12 +94,12 @@ func (d letters) List(ctx context.Context, f extension.Filter) iter.Seq2[extensi
 }
 
 func (d letters) place() store.Partition {
-	return d.Client().Partition(d.bus.name, webhook.Processor, d.n)
+	return d.Client().Partition(d.Name(), webhook.Processor, d.n)
 }
 
 func (d letters) failure(l *store.DeadLetter, fields bool) extension.Failure {
 	out := extension.Failure{
-		Partition: d.n, ID: l.ID, State: extension.Dead, Reason: l.Reason, Attempts: l.Attempts, Last: some(l.Last), Died: &l.Last, Error: l.Error, Epoch: l.Epoch,
+		Partition: d.n, ID: l.ID, State: extension.Dead, Reason: l.Reason, Attempts: l.Attempts, Last: &l.Last, Died: &l.Last, Error: l.Error, Epoch: l.Epoch,
 	}
 	event := map[string]any{}
 	for _, text := range l.Entry.Values { // it has one field
@@ -115,7 +116,7 @@ func (d letters) failure(l *store.DeadLetter, fields bool) extension.Failure {
 // Retry refuses: a topic goes to all of its subscribers.
 func (d letters) Retry(context.Context, []extension.Failure) ([]extension.Failure, error) {
 	const text = "what is dead at %s/%s cannot be sent to it again: publish the event anew, which goes to all subscribers of its topic, or dead drop it"
-	return nil, fmt.Errorf(text, d.bus.name, d.name)
+	return nil, fmt.Errorf(text, d.Name(), d.name)
 }
 
 // Drop deletes dead letters.

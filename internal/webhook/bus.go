@@ -38,6 +38,9 @@ type Bus struct {
 // New returns a bus; it does no I/O.
 func New(c *store.Client, name string) *Bus { return &Bus{client: c, name: name} }
 
+// Name returns the name of the bus.
+func (b *Bus) Name() string { return b.name }
+
 // Client returns the client of the app.
 func (b *Bus) Client() *store.Client { return b.client }
 

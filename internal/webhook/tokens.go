@@ -25,6 +25,14 @@ type Token struct {
 // ID returns what names the token.
 func (t *Token) ID() string { return t.Hash[:16] }
 
+// TokenID returns what names the token of a text that is an ID, or the token itself.
+func TokenID(text string) string {
+	if _, err := hex.DecodeString(text); err == nil && len(text) == 16 {
+		return text
+	}
+	return hashOf(text)[:16]
+}
+
 func hashOf(token string) string {
 	sum := sha256.Sum256([]byte(token))
 	return hex.EncodeToString(sum[:])
