@@ -9,11 +9,14 @@ import (
 	"net/http"
 	"os"
 	"slices"
+	"strconv"
 	"sync"
+	"time"
 
 	"github.com/runnel-go/runnel"
 	"github.com/runnel-go/runnel/internal/appview"
 	"github.com/runnel-go/runnel/internal/buses"
+	"github.com/runnel-go/runnel/internal/delivery"
 	"github.com/runnel-go/runnel/internal/extension"
 	"github.com/runnel-go/runnel/internal/store"
 	iwebhook "github.com/runnel-go/runnel/internal/webhook"
@@ -70,7 +73,7 @@ func (b operated) Publish(ctx context.Context, client, topic, event string) (str
 	if err != nil {
 		return "", err
 	}
-	return iwebhook.Log{Topic: topic, Partition: sent[0].Partition}.String() + "/" + sent[0].ID, nil
+	return fmt.Sprintf("%s/%d/%s", topic, sent[0].Partition, sent[0].ID), nil
 }
 
 func (b operated) AddToken(ctx context.Context, client string, roles []string) (string, error) {
@@ -119,4 +122,26 @@ func receive(secret string, print func(v any, text func(extension.Table)) error)
 			}
 		})
 	}), nil
+}
+
+// counts are what this process counts, of all buses of the app.
+type counts struct {
+	extension.Counters
+	buses []*Bus // of the app, whose options commands take
+}
+
+func (c *counts) published(bus, topic string, s store.Sent) {
+	if s.Err == nil && !s.Duplicate {
+		c.Add(buses.Published, bus, topic)
+	}
+}
+
+// answered counts a request that has ended.
+func (c *counts) answered(bus string, batch *delivery.Batch, a *answer, now time.Time) {
+	c.Add(buses.Requests, bus, strconv.Itoa(a.status))
+	c.Observe(buses.Took, a.took, bus)
+	if a.outcome == settled {
+		c.AddMore(buses.Delivered, len(batch.Events), bus)
+		c.Observe(buses.Delay, max(now.Sub(time.UnixMilli(batch.Events[0].ID.MS)), 0), bus)
+	}
 }

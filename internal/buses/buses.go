@@ -1,17 +1,15 @@
 // Package buses is what operators see and do of webhook buses: the extension of package webhook. It knows buses by what is in Redis
 // alone, so that it works without the code of their app. By file:
 //
-//	buses.go       the extension; which buses an app has
-//	subscriber.go  subscribers as they are now
-//	look.go        what logs say of them; topics as they are now. Package webhook takes both from here
-//	commands.go    the commands, their arguments and flags
-//	show.go        those that print lists
-//	change.go      those that change something
-//	serve.go       serve, and listen
-//	code.go        what package webhook does for commands
-//	targets.go     subscribers as targets: pauses, dead letters
-//	metrics.go     metrics; findings.go: what check finds, and status
-//	page.js        the page of the dashboard
+//	buses.go     the extension; which buses an app has
+//	look.go      topics and subscribers as they are now, for all that shows them, package webhook included
+//	commands.go  the commands, their arguments and flags; what package webhook does for them
+//	show.go      those that print lists
+//	change.go    those that change something
+//	serve.go     serve, and listen
+//	targets.go   subscribers as targets: pauses, dead letters
+//	metrics.go   metrics; what check finds, and status
+//	page.js      the page of the dashboard
 package buses
 
 import (

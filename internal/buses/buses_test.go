@@ -119,7 +119,7 @@ func (p *post) subscriptions() {
 	p.run(1, "format \"xml\" is neither", "webhook", "subscribe", "mail", "https://mail.example/", "orders", "--format", "xml")
 	p.run(2, "is no range of addresses", "webhook", "subscribe", "mail", "https://mail.example/", "orders", "--allow", "here")
 	p.run(1, "begins with http://, which is not allowed", "webhook", "subscribe", "mail", "http://mail.example/", "orders")
-	p.run(1, `the app has no bus "x"; it has mails`, "webhook", "subs", "--bus", "x")
+	p.run(1, `the app has no bus "x"`, "webhook", "subs", "--bus", "x")
 	if out := p.subscribe("mail", "orders", "customers", "--secret", "--uuid", "us3r"); !strings.Contains(out, "\nsecret: whsec_") {
 		t.Errorf("no secret in %q", out)
 	}
@@ -192,9 +192,6 @@ func (p *post) topics() {
 	if len(topics) != 3 || topics[1].Topic != "customers" || topics[2].Topic != "orders" || topics[2].Publisher != "shop" || topics[2].Events != 2 || topics[2].Length != 2 || topics[2].Subscribers != 1 || topics[0].Subscribers != 0 {
 		p.t.Errorf("%+v", topics)
 	}
-	p.run(1, `bus mails has no topic "x"`, "webhook", "topic", "release", "x", "--yes")
-	p.run(0, "topic orders has no publisher any more; it was shop", "webhook", "topic", "release", "orders", "--yes")
-	p.run(0, "published as orders/", "webhook", "publish", "orders", `{"type":"delete","url":"https://x/1","timestamp":1795800000000}`, "--client", "other")
 	p.run(0, "topic bills is removed", "webhook", "topic", "rm", "bills", "--yes")
 	p.run(1, "there is no such topic", "webhook", "topic", "rm", "bills", "--yes")
 }

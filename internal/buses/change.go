@@ -1,7 +1,6 @@
 package buses
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -9,7 +8,6 @@ import (
 
 	"github.com/runnel-go/runnel/internal/extension"
 	"github.com/runnel-go/runnel/internal/webhook"
-	"github.com/runnel-go/runnel/internal/words"
 )
 
 // A BusChange is what a command has done.
@@ -20,7 +18,6 @@ type BusChange struct {
 	Secret string `json:"secret,omitempty"`
 	Token  string `json:"token,omitempty"`
 
-	bus   *bus
 	calls Calls
 }
 
@@ -36,8 +33,8 @@ func (r *request) print(c *BusChange) error {
 	})
 }
 
-// change asks a question, if there is one, does a change between two entries of the audit stream, and prints it; do may set more of it than
-// what it did.
+// change asks a question, if there is one, does a change between two entries of the audit stream, and prints it; do may set what
+// it has made.
 func (r *request) change(ctx context.Context, what, on, did, ask string, do func(ctx context.Context, c *BusChange) error) error {
 	b, calls, err := r.calls()
 	if err == nil && ask != "" {
@@ -46,7 +43,7 @@ func (r *request) change(ctx context.Context, what, on, did, ask string, do func
 	if err != nil {
 		return err
 	}
-	c := &BusChange{Bus: b.Name(), On: on, Did: did, bus: b, calls: calls}
+	c := &BusChange{Bus: b.Name(), On: on, Did: did, calls: calls}
 	_, err = r.Audited(ctx, "webhook "+what, c.Bus+"/"+on, func(ctx context.Context) (string, error) { return c.Did, do(ctx, c) })
 	if err != nil {
 		return fmt.Errorf("%s %s: %w", what, on, err)
@@ -106,20 +103,6 @@ func runTopicRemove(ctx context.Context, r *request) error {
 	topic := r.arg(0)
 	did, ask := "topic "+topic+" is removed; what is queued of it is still sent", "remove topic "+topic+", and end all subscriptions to it?"
 	return r.change(ctx, "topic rm", topic, did, ask, func(ctx context.Context, c *BusChange) error { return c.calls.DeleteTopic(ctx, topic) })
-}
-
-func runTopicRelease(ctx context.Context, r *request) error {
-	topic := r.arg(0)
-	return r.change(ctx, "topic release", topic, "", "let another client publish to "+topic+"?", func(ctx context.Context, c *BusChange) error {
-		t, err := c.bus.Topic(ctx, topic)
-		if err != nil || t == nil {
-			return cmp.Or(err, fmt.Errorf("bus %s has no topic %q", c.Bus, topic))
-		}
-		free := *t
-		free.Publisher = ""
-		c.Did = fmt.Sprintf("topic %s has no publisher any more; it was %s", topic, words.Dash(t.Publisher))
-		return c.bus.SetTopic(ctx, topic, t, &free)
-	})
 }
 
 func runTokenAdd(ctx context.Context, r *request) error {

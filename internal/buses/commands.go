@@ -2,12 +2,15 @@ package buses
 
 import (
 	"context"
+	"fmt"
+	"net/http"
 	"net/netip"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/runnel-go/runnel/internal/extension"
+	"github.com/runnel-go/runnel/internal/store"
 )
 
 const (
@@ -38,25 +41,12 @@ func (r *request) arg(i int) string {
 	return ""
 }
 
-// one returns the bus that is meant.
-func (r *request) one() (*bus, error) {
-	var names []string
-	for _, b := range r.buses {
-		names = append(names, b.Name())
-	}
-	name, err := extension.Choose("the app", "bus", "--"+flagBus+" NAME", r.Flags.String(flagBus), names)
-	if err != nil {
-		return nil, err
-	}
-	return r.buses[slices.Index(names, name)], nil
-}
-
 // calls returns the bus that is meant, and what package webhook does with it.
 func (r *request) calls() (*bus, Calls, error) {
-	b, err := r.one()
-	if err != nil {
-		return nil, nil, err
+	if n := len(r.buses); n != 1 {
+		return nil, nil, extension.Usagef("which bus? say --%s NAME: the app has %d", flagBus, n)
 	}
+	b := r.buses[0]
 	allow, err := hostsOf(r.Flags)
 	if err != nil {
 		return nil, nil, err
@@ -91,13 +81,8 @@ func hostsOf(flags extension.Flags) (allow Hosts, err error) {
 }
 
 // list splits at commas.
-func list(text string) (all []string) {
-	for part := range strings.SplitSeq(text, ",") {
-		if part = strings.TrimSpace(part); part != "" {
-			all = append(all, part)
-		}
-	}
-	return all
+func list(text string) []string {
+	return strings.FieldsFunc(text, func(c rune) bool { return c == ',' || c == ' ' })
 }
 
 // fits returns what is wrong with the number of arguments of a call.
@@ -123,19 +108,15 @@ func (open Opener) command(call, usage, example string, run func(context.Context
 			if err := fits(words, env.Args); err != nil {
 				return err
 			}
-			buses, err := load(ctx, env.Client, "")
+			name := env.Flags.String(flagBus)
+			buses, err := load(ctx, env.Client, name)
+			if err == nil && name != "" && len(buses) == 0 {
+				err = fmt.Errorf("the app has no bus %q", name)
+			}
 			if err != nil {
 				return err
 			}
-			r := &request{env, buses, open}
-			if env.Flags.String(flagBus) != "" {
-				b, err := r.one()
-				if err != nil {
-					return err
-				}
-				r.buses = []*bus{b}
-			}
-			return run(ctx, r)
+			return run(ctx, &request{env, buses, open})
 		},
 	}
 }
@@ -170,8 +151,6 @@ func commands(open Opener) []extension.Command {
 			"PROG webhook unsubscribe mail customers", runUnsubscribe),
 		open.change("topic rm NAME", "remove a topic: what is queued is still sent",
 			"PROG webhook topic rm orders", runTopicRemove),
-		open.change("topic release NAME", "forget who publishes to a topic: the next that does becomes its publisher",
-			"PROG webhook topic release orders", runTopicRelease),
 		open.change("token add CLIENT", "make a token of the HTTP API, and print it",
 			"PROG webhook token add shop\nPROG webhook token add grafana --role read", runTokenAdd,
 			extension.Flag{Name: "role", Usage: "`ROLES` that it has, publish, subscribe or read, with commas between them (default publish,subscribe)", Default: ""}),
@@ -184,3 +163,35 @@ func commands(open Opener) []extension.Command {
 			extension.Flag{Name: flagSecret, Usage: "refuse what is not signed with this `SECRET`", Default: ""}),
 	}
 }
+
+// Calls are what commands do by code of package webhook: it checks, seals and encodes.
+type Calls interface {
+	// Subscribe takes the body of POST /subscription, and returns the secret that it has made.
+	Subscribe(ctx context.Context, client string, body []byte) (secret string, err error)
+	Unsubscribe(ctx context.Context, client string, topics ...string) error
+	// Publish takes an event as POST /topics/NAME does, and returns its ID with its log.
+	Publish(ctx context.Context, client, topic, event string) (id string, err error)
+	DeleteTopic(ctx context.Context, topic string) error
+	// AddToken makes a token. Without roles it may publish and subscribe.
+	AddToken(ctx context.Context, client string, roles []string) (token string, err error)
+	RemoveToken(ctx context.Context, id string) error
+}
+
+// Hosts are callbacks that are allowed although they are not public, or without TLS.
+type Hosts struct {
+	HTTP      bool
+	Addresses []netip.Prefix
+}
+
+// An Opener opens a bus that is in Redis.
+type Opener func(c *store.Client, name string, meta store.Meta, allow Hosts) (Calls, error)
+
+// What package webhook sets.
+var (
+	// Open opens a bus without the code of its app.
+	Open Opener
+	// Declare adds a bus to a *runnel.App without code, and returns its API. open says that nobody is root, or secrets are not sealed.
+	Declare func(app any, name string, allow Hosts) (api http.Handler, open []string, err error)
+	// Receive returns a handler that prints what is delivered. Without a secret it takes what anybody sends.
+	Receive func(secret string, print func(v any, text func(extension.Table)) error) (http.Handler, error)
+)

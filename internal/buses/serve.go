@@ -63,9 +63,6 @@ func workServe(app any, flags extension.Flags) (says string, err error) {
 }
 
 func listen(addr string) (net.Listener, error) {
-	if _, _, err := net.SplitHostPort(addr); err != nil {
-		return nil, extension.Usagef("--%s %q is no address, such as %s", flagAddr, addr, defaultAddr)
-	}
 	l, err := net.Listen("tcp", addr)
 	if err != nil {
 		return nil, fmt.Errorf("--%s %s: %w", flagAddr, addr, err)

@@ -66,8 +66,11 @@ const lettersAtOnce = 200
 // List returns what died of the subscriber. The key is the URL of the event.
 func (d letters) List(ctx context.Context, f extension.Filter) iter.Seq2[extension.Failure, error] {
 	return func(yield func(extension.Failure, error) bool) {
-		listed := 0
-		for after := ""; !d.none; {
+		if d.none {
+			return
+		}
+		listed, after := 0, ""
+		for {
 			some, err := d.Client().DeadLetters(ctx, d.place(), after, lettersAtOnce)
 			if err != nil {
 				yield(extension.Failure{}, err)
@@ -75,11 +78,8 @@ func (d letters) List(ctx context.Context, f extension.Filter) iter.Seq2[extensi
 			}
 			for i := range some {
 				after = some[i].ID
-				if some[i].Key != d.name {
-					continue
-				}
 				one := d.failure(&some[i], f.Fields)
-				if !f.Chooses(&one) {
+				if some[i].Key != d.name || !f.Chooses(&one) {
 					continue
 				}
 				if listed++; !yield(one, nil) || listed == f.Limit {
