@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
+	"net/netip"
 	"os"
 	"slices"
 	"strconv"
@@ -29,21 +30,20 @@ func init() {
 }
 
 // open returns a bus for commands, which delivers nothing. Its options are those of the app's code, without such the environment's.
-func (c *counts) open(client *store.Client, name string, meta store.Meta, allow buses.Hosts) (buses.Calls, error) {
+func (c *counts) open(client *store.Client, name string, meta store.Meta, flags extension.Flags) (buses.Calls, error) {
 	var o Options
 	for _, b := range c.buses {
 		if b.name == name {
 			o = b.opts
 		}
 	}
-	if err := o.resolve(os.LookupEnv); err != nil {
+	if err := cmp.Or(o.allow(flags), o.resolve(os.LookupEnv)); err != nil {
 		return nil, err
 	}
 	seal, err := newSealer(o.SealKeys)
 	if err != nil {
 		return nil, err
 	}
-	o.AllowHTTP, o.AllowAddresses = o.AllowHTTP || allow.HTTP, slices.Concat(o.AllowAddresses, allow.Addresses)
 	b := &Bus{
 		name: name, opts: o, seal: seal, claims: claims{known: map[string]claim{}}, streams: map[string]bool{}, count: c,
 		log: slog.New(slog.DiscardHandler), calls: iwebhook.New(client, name),
@@ -51,6 +51,19 @@ func (c *counts) open(client *store.Client, name string, meta store.Meta, allow 
 	}
 	b.tokens = newTokens(b)
 	return operated{b}, nil
+}
+
+// allow adds callbacks that flags allow.
+func (o *Options) allow(flags extension.Flags) error {
+	o.AllowHTTP, o.AllowAddresses = o.AllowHTTP || flags.Bool(buses.FlagAllowHTTP), slices.Clone(o.AllowAddresses)
+	for _, text := range buses.List(flags.String(buses.FlagAllow)) {
+		p, err := netip.ParsePrefix(text)
+		if err != nil {
+			return extension.Usagef("--%s %q is no range of addresses, such as 10.0.0.0/8", buses.FlagAllow, text)
+		}
+		o.AllowAddresses = append(o.AllowAddresses, p)
+	}
+	return nil
 }
 
 // operated is a bus as commands use it.
@@ -85,13 +98,17 @@ func (b operated) AddToken(ctx context.Context, client string, roles []string) (
 }
 
 // declare adds a bus to an app without code.
-func declare(app any, name string, allow buses.Hosts) (api http.Handler, lacks []string, err error) {
+func declare(app any, name string, flags extension.Flags) (api http.Handler, lacks []string, err error) {
+	var o Options
+	if err := o.allow(flags); err != nil {
+		return nil, nil, err
+	}
 	defer func() {
 		if v := recover(); v != nil {
 			err = fmt.Errorf("%v", v)
 		}
 	}()
-	b := New(app.(*runnel.App), name, &Options{AllowHTTP: allow.HTTP, AllowAddresses: allow.Addresses})
+	b := New(app.(*runnel.App), name, &o)
 	if b.opts.RootToken == "" {
 		lacks = append(lacks, "nobody is root without RUNNEL_WEBHOOK_ROOT_TOKEN, so that only the command webhook token makes tokens")
 	}

@@ -108,7 +108,7 @@ func runTopicRemove(ctx context.Context, r *request) error {
 func runTokenAdd(ctx context.Context, r *request) error {
 	client := r.arg(0)
 	return r.change(ctx, "token add", client, client+" has a token, which is shown only now", "", func(ctx context.Context, c *BusChange) (err error) {
-		c.Token, err = c.calls.AddToken(ctx, client, list(r.Flags.String("role")))
+		c.Token, err = c.calls.AddToken(ctx, client, List(r.Flags.String("role")))
 		return err
 	})
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"net/http"
-	"net/netip"
 	"slices"
 	"strings"
 	"time"
@@ -14,14 +13,16 @@ import (
 )
 
 const (
-	flagBus       = "bus"
-	flagAddr      = "addr"
-	flagClient    = "client"
-	flagAllowHTTP = "allow-http"
-	flagAllow     = "allow"
-	flagFailing   = "failing"
-	flagLimit     = "limit"
-	flagSecret    = "secret"
+	flagBus     = "bus"
+	flagAddr    = "addr"
+	flagClient  = "client"
+	flagFailing = "failing"
+	flagLimit   = "limit"
+	flagSecret  = "secret"
+
+	// Of those which package webhook reads.
+	FlagAllowHTTP = "allow-http"
+	FlagAllow     = "allow"
 
 	defaultName = "bus" // of a bus without code
 )
@@ -47,41 +48,24 @@ func (r *request) calls() (*bus, Calls, error) {
 		return nil, nil, extension.Usagef("which bus? say --%s NAME: the app has %d", flagBus, n)
 	}
 	b := r.buses[0]
-	allow, err := hostsOf(r.Flags)
-	if err != nil {
-		return nil, nil, err
-	}
 	open := r.open
 	if open == nil {
 		open = Open
 	}
-	calls, err := open(r.Client, b.Name(), b.meta, allow)
+	calls, err := open(r.Client, b.Name(), b.meta, r.Flags)
 	return b, calls, err
 }
 
-// allowFlags are the flags of Hosts.
+// allowFlags are which callbacks are allowed although they are not public, or without TLS.
 func allowFlags() []extension.Flag {
 	return []extension.Flag{
-		{Name: flagAllowHTTP, Usage: "also without TLS", Default: false},
-		{Name: flagAllow, Usage: "callbacks at these `ADDRESSES` although they are not public, as in 10.0.0.0/8, with commas between them", Default: ""},
+		{Name: FlagAllowHTTP, Usage: "also without TLS", Default: false},
+		{Name: FlagAllow, Usage: "callbacks at these `ADDRESSES` although they are not public, as in 10.0.0.0/8, with commas between them", Default: ""},
 	}
 }
 
-// hostsOf reads them, where a command has them.
-func hostsOf(flags extension.Flags) (allow Hosts, err error) {
-	allow.HTTP = flags.Bool(flagAllowHTTP)
-	for _, one := range list(flags.String(flagAllow)) {
-		p, err := netip.ParsePrefix(one)
-		if err != nil {
-			return allow, extension.Usagef("--%s %q is no range of addresses, such as 10.0.0.0/8", flagAllow, one)
-		}
-		allow.Addresses = append(allow.Addresses, p)
-	}
-	return allow, nil
-}
-
-// list splits at commas.
-func list(text string) []string {
+// List splits at commas.
+func List(text string) []string {
 	return strings.FieldsFunc(text, func(c rune) bool { return c == ',' || c == ' ' })
 }
 
@@ -177,21 +161,15 @@ type Calls interface {
 	RemoveToken(ctx context.Context, id string) error
 }
 
-// Hosts are callbacks that are allowed although they are not public, or without TLS.
-type Hosts struct {
-	HTTP      bool
-	Addresses []netip.Prefix
-}
-
-// An Opener opens a bus that is in Redis.
-type Opener func(c *store.Client, name string, meta store.Meta, allow Hosts) (Calls, error)
+// An Opener opens a bus that is in Redis; flags may have allowFlags.
+type Opener func(c *store.Client, name string, meta store.Meta, flags extension.Flags) (Calls, error)
 
 // What package webhook sets.
 var (
 	// Open opens a bus without the code of its app.
 	Open Opener
 	// Declare adds a bus to a *runnel.App without code, and returns its API. open says that nobody is root, or secrets are not sealed.
-	Declare func(app any, name string, allow Hosts) (api http.Handler, open []string, err error)
+	Declare func(app any, name string, flags extension.Flags) (api http.Handler, open []string, err error)
 	// Receive returns a handler that prints what is delivered. Without a secret it takes what anybody sends.
 	Receive func(secret string, print func(v any, text func(extension.Table)) error) (http.Handler, error)
 )

@@ -92,8 +92,8 @@ func gatherStored(ctx context.Context, c *store.Client, add func(extension.Sampl
 	return err
 }
 
-// all returns the subscribers of all buses of an app; see states.
-func all(ctx context.Context, c *store.Client) ([]*SubscriberState, error) {
+// ofApp returns the subscribers of all buses of an app; see states.
+func ofApp(ctx context.Context, c *store.Client) ([]*SubscriberState, error) {
 	buses, err := load(ctx, c, "")
 	if err != nil {
 		return nil, err
@@ -103,7 +103,7 @@ func all(ctx context.Context, c *store.Client) ([]*SubscriberState, error) {
 
 // findings are subscribers that are too far behind, and those to which nothing is sent any more. What is dead the core finds.
 func findings(ctx context.Context, c *store.Client, limits inspect.Limits) (found []inspect.Finding, err error) {
-	all, err := all(ctx, c)
+	all, err := ofApp(ctx, c)
 	now := time.Now()
 	for _, s := range all {
 		on, is := s.Bus+"/"+s.Subscriber, s.State
@@ -133,7 +133,7 @@ func findings(ctx context.Context, c *store.Client, limits inspect.Limits) (foun
 
 // status is a line about all subscribers.
 func status(ctx context.Context, c *store.Client) ([]string, error) {
-	all, err := all(ctx, c)
+	all, err := ofApp(ctx, c)
 	if err != nil {
 		return nil, err
 	}

@@ -37,16 +37,12 @@ func serveCommand() extension.Command {
 
 // workServe listens before the worker runs, so that an address that is taken is an error.
 func workServe(app any, flags extension.Flags) (says string, err error) {
-	allow, err := hostsOf(flags)
-	if err != nil {
-		return "", err
-	}
 	config, err := tlsConfig(flags.String("tls-cert"), flags.String("tls-key"))
 	if err != nil {
 		return "", err
 	}
 	name := cmp.Or(flags.String(flagBus), defaultName)
-	api, open, err := Declare(app, name, allow)
+	api, open, err := Declare(app, name, flags)
 	if err != nil {
 		return "", err
 	}
