@@ -150,7 +150,7 @@ func New(app *runnel.App, name string, opts *Options) *Bus {
 	})
 	b.count = extension.Own(app, func() (*counts, *extension.Extension) {
 		c := &counts{}
-		return c, buses.New(&c.Counters, c.open)
+		return c, buses.New(&c.Counters, c.commands())
 	})
 	b.count.buses = append(b.count.buses, b)
 	return b

@@ -14,7 +14,8 @@
 //	holds.go       what subscribers still need of the logs
 //	memory.go      what the leader drops if memory is short
 //	places.go      how many requests there are at once
-//	operate.go     what commands do with a bus; metrics
+//	counts.go      metrics
+//	commands.go    commands that change something; serve.go: those that serve and listen
 //	receive.go     Receive, Batch, Event: the receiver's end
 //	sign.go        signatures after Standard Webhooks 1.0.0, and their secrets
 //	request.go     one exchange with a receiver, and what its answer means

@@ -1,12 +1,10 @@
-// Package buses is what operators see and do of webhook buses: the extension of package webhook. It knows buses by what is in Redis
-// alone, so that it works without the code of their app. By file:
+// Package buses is what operators see of webhook buses: the extension of package webhook, but for the commands that need its code. It knows
+// buses by what is in Redis alone. By file:
 //
 //	buses.go     the extension; which buses an app has
 //	look.go      topics and subscribers as they are now, for all that shows them, package webhook included
-//	commands.go  the commands, their arguments and flags; what package webhook does for them
+//	commands.go  commands, their arguments, and what those print that change something
 //	show.go      those that print lists
-//	change.go    those that change something
-//	serve.go     serve, and listen
 //	targets.go   subscribers as targets: pauses, dead letters
 //	metrics.go   metrics; what check finds, and status
 //	page.js      the page of the dashboard
@@ -22,9 +20,12 @@ import (
 	"github.com/runnel-go/runnel/internal/webhook"
 )
 
-// New returns the extension. In a program with the app's code its buses count what metrics.go names, and open opens them as that code has
-// them; else both are nil.
-func New(count *extension.Counters, open Opener) *extension.Extension {
+// New returns the extension. In a program with the app's code its buses count what metrics.go names, and more are commands that know the
+// options of that code; else both are nil.
+func New(count *extension.Counters, more []extension.Command) *extension.Extension {
+	if more == nil {
+		more = Code
+	}
 	return &extension.Extension{
 		Name: "webhook", Usage: "look after a webhook bus and its subscribers",
 		Present: func(ctx context.Context, c *store.Client) (bool, error) {
@@ -32,9 +33,9 @@ func New(count *extension.Counters, open Opener) *extension.Extension {
 			return len(all) > 0, err
 		},
 		Absent:   ": start one with `webhook serve`",
-		Commands: commands(open), Nouns: map[string]string{"topic": "look after a topic", "token": "look after tokens of the HTTP API"},
+		Commands: append(commands(), more...), Nouns: map[string]string{"topic": "look after a topic", "token": "look after tokens of the HTTP API"},
 		Targets: targets, Findings: findings, Status: status, Metrics: metrics, Gather: gatherer(count),
-		Page: extension.NewPage("Webhooks", module, commands(nil), "topics", "subs"),
+		Page: extension.NewPage("Webhooks", module, commands(), "topics", "subs"),
 	}
 }
 

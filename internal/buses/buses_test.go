@@ -116,7 +116,7 @@ func TestCommandsOfBuses(t *testing.T) {
 func (p *post) subscriptions() {
 	t := p.t
 	p.run(2, "TOPIC is missing", "webhook", "subscribe", "mail", "https://mail.example/")
-	p.run(1, "format \"xml\" is neither", "webhook", "subscribe", "mail", "https://mail.example/", "orders", "--format", "xml")
+	p.run(1, "format \"xml\" is not known", "webhook", "subscribe", "mail", "https://mail.example/", "orders", "--format", "xml")
 	p.run(2, "is no range of addresses", "webhook", "subscribe", "mail", "https://mail.example/", "orders", "--allow", "here")
 	p.run(1, "begins with http://, which is not allowed", "webhook", "subscribe", "mail", "http://mail.example/", "orders")
 	p.run(1, `the app has no bus "x"`, "webhook", "subs", "--bus", "x")

@@ -47,12 +47,12 @@ func sumOf(all []*SubscriberState, bus string) (sum SubscriberState, in map[stri
 	return sum, in
 }
 
-func runSubs(ctx context.Context, r *request) error {
+func runSubs(ctx context.Context, r *Request) error {
 	most := r.Flags.Int(flagLimit)
 	if most < 0 {
 		return extension.Usagef("--%s %d is negative", flagLimit, most)
 	}
-	if name := r.arg(0); name != "" {
+	if name := r.Arg(0); name != "" {
 		return r.showOne(ctx, name)
 	}
 	all, err := states(ctx, r.buses)
@@ -82,7 +82,7 @@ func away(t time.Time) string {
 }
 
 // showOne prints a subscriber of one of the buses.
-func (r *request) showOne(ctx context.Context, name string) error {
+func (r *Request) showOne(ctx context.Context, name string) error {
 	for _, b := range r.buses {
 		s, err := b.find(ctx, name)
 		if err != nil {
@@ -110,7 +110,7 @@ func fields(t extension.Table, v any) {
 	}
 }
 
-func runTopics(ctx context.Context, r *request) error {
+func runTopics(ctx context.Context, r *Request) error {
 	subscribers, err := states(ctx, r.buses)
 	if err != nil {
 		return err
@@ -147,7 +147,7 @@ type TokenState struct {
 	Created time.Time `json:"created"`
 }
 
-func runTokens(ctx context.Context, r *request) error {
+func runTokens(ctx context.Context, r *Request) error {
 	all := []TokenState{}
 	for _, b := range r.buses {
 		some, err := webhook.Tokens{Bus: b.Bus}.All(ctx)

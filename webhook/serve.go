@@ -1,16 +1,19 @@
-package buses
+package webhook
 
 import (
 	"cmp"
 	"context"
 	"crypto/tls"
+	"encoding/json"
 	"fmt"
 	"net"
 	"os"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/runnel-go/runnel"
+	"github.com/runnel-go/runnel/internal/buses"
 	"github.com/runnel-go/runnel/internal/extension"
 	"github.com/runnel-go/runnel/internal/redisconn"
 )
@@ -18,6 +21,7 @@ import (
 const (
 	envAddr     = "RUNNEL_WEBHOOK_ADDR"
 	defaultAddr = "127.0.0.1:8080"
+	defaultName = "bus"
 	leaveWithin = 5 * time.Second // for requests that run at the end
 )
 
@@ -25,7 +29,7 @@ func serveCommand() extension.Command {
 	return extension.Command{
 		Call: "serve", Usage: "serve the HTTP API of a bus and deliver its events, for an app that has no code",
 		Flags: append([]extension.Flag{
-			{Name: flagBus, Usage: "`NAME` of the bus", Default: defaultName},
+			{Name: "bus", Usage: "`NAME` of the bus", Default: defaultName},
 			{Name: flagAddr, Usage: "serve at this `ADDRESS` (" + envAddr + "; default " + defaultAddr + ")", Default: ""},
 			{Name: "tls-cert", Usage: "`FILE` with the certificate and its chain; it is read again when it changes", Default: ""},
 			{Name: "tls-key", Usage: "`FILE` with its key", Default: ""},
@@ -41,8 +45,8 @@ func workServe(app any, flags extension.Flags) (says string, err error) {
 	if err != nil {
 		return "", err
 	}
-	name := cmp.Or(flags.String(flagBus), defaultName)
-	api, open, err := Declare(app, name, flags)
+	name := cmp.Or(flags.String("bus"), defaultName)
+	b, open, err := declare(app.(*runnel.App), name, flags)
 	if err != nil {
 		return "", err
 	}
@@ -54,7 +58,7 @@ func workServe(app any, flags extension.Flags) (says string, err error) {
 	if config != nil {
 		scheme, listener = "https", tls.NewListener(listener, config)
 	}
-	app.(*runnel.App).Task(name+"-api", func(ctx context.Context) error { return extension.Serve(ctx, listener, api, time.Minute, leaveWithin) }, nil)
+	app.(*runnel.App).Task(name+"-api", func(ctx context.Context) error { return extension.Serve(ctx, listener, b, time.Minute, leaveWithin) }, nil)
 	return strings.Join(append([]string{fmt.Sprintf("bus %s at %s://%s/", name, scheme, listener.Addr())}, open...), "; "), nil
 }
 
@@ -81,15 +85,57 @@ func tlsConfig(cert, key string) (*tls.Config, error) {
 	return &tls.Config{MinVersion: tls.VersionTLS12, GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return load() }}, nil
 }
 
-func runListen(ctx context.Context, r *request) error {
-	h, err := Receive(r.Flags.String(flagSecret), r.Print)
-	if err != nil {
-		return extension.Usagef("--%s: %v", flagSecret, err)
+// declare adds a bus to an app without code.
+func declare(app *runnel.App, name string, flags extension.Flags) (b *Bus, lacks []string, err error) {
+	var o Options
+	if err := o.allow(flags); err != nil {
+		return nil, nil, err
+	}
+	defer func() {
+		if v := recover(); v != nil {
+			err = fmt.Errorf("%v", v)
+		}
+	}()
+	b = New(app, name, &o)
+	if b.opts.RootToken == "" {
+		lacks = append(lacks, "nobody is root without RUNNEL_WEBHOOK_ROOT_TOKEN, so that only the command webhook token makes tokens")
+	}
+	if len(b.opts.SealKeys) == 0 {
+		lacks = append(lacks, "secrets are stored as they are without RUNNEL_WEBHOOK_SEAL_KEYS")
+	}
+	return b, lacks, nil
+}
+
+func listenCommand() extension.Command {
+	return buses.Command("listen", "receive batches and print them, for trying out, until interrupted",
+		"PROG webhook listen", runListen,
+		extension.Flag{Name: flagAddr, Usage: "listen at this `ADDRESS`", Default: "127.0.0.1:9999"},
+		extension.Flag{Name: flagSecret, Usage: "refuse what is not signed with this `SECRET`", Default: ""})
+}
+
+func runListen(ctx context.Context, r *buses.Request) error {
+	var opts ReceiveOptions
+	if secret := r.Flags.String(flagSecret); secret != "" {
+		if _, err := parseSecret(secret); err != nil {
+			return extension.Usagef("--%s: %v", flagSecret, err)
+		}
+		opts.Secrets = []string{secret}
 	}
 	l, err := listen(r.Flags.String(flagAddr))
 	if err != nil {
 		return err
 	}
 	r.Note("batches are printed that are POSTed to http://%s/", l.Addr())
-	return extension.Serve(ctx, l, h, time.Minute, leaveWithin)
+	var mu sync.Mutex // batches of several subscribers come at once
+	return extension.Serve(ctx, l, Receive(opts, func(_ context.Context, b *Batch) error {
+		mu.Lock()
+		defer mu.Unlock()
+		return r.Print(b, func(t extension.Table) {
+			t.Linef("%s, attempt %d:", cmp.Or(b.ID, "-"), b.Attempt)
+			for _, e := range b.Events {
+				data, _ := e.Data.(json.RawMessage)
+				t.Linef("  %s %s %s %s", e.Topic, e.Type, e.URL, data)
+			}
+		})
+	}), time.Minute, leaveWithin)
 }
