@@ -158,8 +158,10 @@ func runSubscribe(ctx context.Context, o *order) error {
 	if f.Bool(flagSecret) {
 		s.Secret = NewSecret()
 	}
-	change := &buses.BusChange{Bus: o.bus.name, On: s.Client, Did: s.Client + " is subscribed to " + strings.Join(s.Topics, ", "), Secret: s.Secret}
-	return o.Change(ctx, "subscribe", "", change, func(ctx context.Context) error { return o.bus.Subscribe(ctx, s) })
+	return o.Change(ctx, "subscribe", s.Client, s.Client+" is subscribed to "+strings.Join(s.Topics, ", "), "", func(ctx context.Context, c *buses.BusChange) error {
+		c.Secret = s.Secret
+		return o.bus.Subscribe(ctx, s)
+	})
 }
 
 func runUnsubscribe(ctx context.Context, o *order) error {
@@ -169,25 +171,25 @@ func runUnsubscribe(ctx context.Context, o *order) error {
 		all := strings.Join(topics, ", ")
 		did, ask = fmt.Sprintf("%s gets nothing more of %s than what is queued", client, all), fmt.Sprintf("end %s for %s?", all, client)
 	}
-	change := &buses.BusChange{Bus: o.bus.name, On: client, Did: did}
-	return o.Change(ctx, "unsubscribe", ask, change, func(ctx context.Context) error { return o.bus.Unsubscribe(ctx, client, topics...) })
+	return o.Change(ctx, "unsubscribe", client, did, ask, func(ctx context.Context, _ *buses.BusChange) error {
+		return o.bus.Unsubscribe(ctx, client, topics...)
+	})
 }
 
 func runTopicRemove(ctx context.Context, o *order) error {
 	topic := o.Arg(0)
-	change := &buses.BusChange{Bus: o.bus.name, On: topic, Did: "topic " + topic + " is removed; what is queued of it is still sent"}
-	ask := "remove topic " + topic + ", and end all subscriptions to it?"
-	return o.Change(ctx, "topic rm", ask, change, func(ctx context.Context) error { return o.bus.DeleteTopic(ctx, topic) })
+	did, ask := "topic "+topic+" is removed; what is queued of it is still sent", "remove topic "+topic+", and end all subscriptions to it?"
+	return o.Change(ctx, "topic rm", topic, did, ask, func(ctx context.Context, _ *buses.BusChange) error { return o.bus.DeleteTopic(ctx, topic) })
 }
 
 func runTokenAdd(ctx context.Context, o *order) error {
-	change := &buses.BusChange{Bus: o.bus.name, On: o.Arg(0), Did: o.Arg(0) + " has a token, which is shown only now"}
+	client := o.Arg(0)
 	var roles []Role
 	for _, role := range list(o.Flags.String("role")) {
 		roles = append(roles, Role(role))
 	}
-	return o.Change(ctx, "token add", "", change, func(ctx context.Context) (err error) {
-		change.Token, err = o.bus.AddToken(ctx, change.On, roles...)
+	return o.Change(ctx, "token add", client, client+" has a token, which is shown only now", "", func(ctx context.Context, c *buses.BusChange) (err error) {
+		c.Token, err = o.bus.AddToken(ctx, client, roles...)
 		return err
 	})
 }
@@ -195,6 +197,7 @@ func runTokenAdd(ctx context.Context, o *order) error {
 // runTokenRemove takes the ID, or the token itself, which is not written down.
 func runTokenRemove(ctx context.Context, o *order) error {
 	id := iwebhook.TokenID(o.Arg(0))
-	change := &buses.BusChange{Bus: o.bus.name, On: id, Did: "the token " + id + " is removed"}
-	return o.Change(ctx, "token rm", "remove the token "+id+"?", change, func(ctx context.Context) error { return o.bus.RemoveToken(ctx, o.Arg(0)) })
+	return o.Change(ctx, "token rm", id, "the token "+id+" is removed", "remove the token "+id+"?", func(ctx context.Context, _ *buses.BusChange) error {
+		return o.bus.RemoveToken(ctx, o.Arg(0))
+	})
 }

@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"net"
 	"os"
-	"strings"
 	"sync"
 	"time"
 
@@ -21,7 +20,6 @@ import (
 const (
 	envAddr     = "RUNNEL_WEBHOOK_ADDR"
 	defaultAddr = "127.0.0.1:8080"
-	defaultName = "bus"
 	leaveWithin = 5 * time.Second // for requests that run at the end
 )
 
@@ -29,7 +27,7 @@ func serveCommand() extension.Command {
 	return extension.Command{
 		Call: "serve", Usage: "serve the HTTP API of a bus and deliver its events, for an app that has no code",
 		Flags: append([]extension.Flag{
-			{Name: "bus", Usage: "`NAME` of the bus", Default: defaultName},
+			{Name: "bus", Usage: "`NAME` of the bus", Default: "bus"},
 			{Name: flagAddr, Usage: "serve at this `ADDRESS` (" + envAddr + "; default " + defaultAddr + ")", Default: ""},
 			{Name: "tls-cert", Usage: "`FILE` with the certificate and its chain; it is read again when it changes", Default: ""},
 			{Name: "tls-key", Usage: "`FILE` with its key", Default: ""},
@@ -39,17 +37,22 @@ func serveCommand() extension.Command {
 	}
 }
 
-// workServe listens before the worker runs, so that an address that is taken is an error.
+// workServe listens before the worker runs, so that an address that is taken is an error. What New panics with is one, too.
 func workServe(app any, flags extension.Flags) (says string, err error) {
+	defer func() {
+		if v := recover(); v != nil {
+			err = fmt.Errorf("%v", v)
+		}
+	}()
 	config, err := tlsConfig(flags.String("tls-cert"), flags.String("tls-key"))
 	if err != nil {
 		return "", err
 	}
-	name := cmp.Or(flags.String("bus"), defaultName)
-	b, open, err := declare(app.(*runnel.App), name, flags)
-	if err != nil {
+	var o Options
+	if err := o.allow(flags); err != nil {
 		return "", err
 	}
+	b := New(app.(*runnel.App), flags.String("bus"), &o)
 	listener, err := listen(cmp.Or(flags.String(flagAddr), os.Getenv(envAddr), defaultAddr))
 	if err != nil {
 		return "", err
@@ -58,8 +61,15 @@ func workServe(app any, flags extension.Flags) (says string, err error) {
 	if config != nil {
 		scheme, listener = "https", tls.NewListener(listener, config)
 	}
-	app.(*runnel.App).Task(name+"-api", func(ctx context.Context) error { return extension.Serve(ctx, listener, b, time.Minute, leaveWithin) }, nil)
-	return strings.Join(append([]string{fmt.Sprintf("bus %s at %s://%s/", name, scheme, listener.Addr())}, open...), "; "), nil
+	b.app.Task(b.name+"-api", func(ctx context.Context) error { return extension.Serve(ctx, listener, b, time.Minute, leaveWithin) }, nil)
+	says = fmt.Sprintf("bus %s at %s://%s/", b.name, scheme, listener.Addr())
+	if b.opts.RootToken == "" {
+		says += "; there is no root without RUNNEL_WEBHOOK_ROOT_TOKEN, so that only the command webhook token makes tokens"
+	}
+	if len(b.opts.SealKeys) == 0 {
+		says += "; secrets are stored as they are without RUNNEL_WEBHOOK_SEAL_KEYS"
+	}
+	return says, nil
 }
 
 func listen(addr string) (net.Listener, error) {
@@ -83,27 +93,6 @@ func tlsConfig(cert, key string) (*tls.Config, error) {
 		return nil, fmt.Errorf("--tls-cert, --tls-key: %w", err)
 	}
 	return &tls.Config{MinVersion: tls.VersionTLS12, GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return load() }}, nil
-}
-
-// declare adds a bus to an app without code.
-func declare(app *runnel.App, name string, flags extension.Flags) (b *Bus, lacks []string, err error) {
-	var o Options
-	if err := o.allow(flags); err != nil {
-		return nil, nil, err
-	}
-	defer func() {
-		if v := recover(); v != nil {
-			err = fmt.Errorf("%v", v)
-		}
-	}()
-	b = New(app, name, &o)
-	if b.opts.RootToken == "" {
-		lacks = append(lacks, "nobody is root without RUNNEL_WEBHOOK_ROOT_TOKEN, so that only the command webhook token makes tokens")
-	}
-	if len(b.opts.SealKeys) == 0 {
-		lacks = append(lacks, "secrets are stored as they are without RUNNEL_WEBHOOK_SEAL_KEYS")
-	}
-	return b, lacks, nil
 }
 
 func listenCommand() extension.Command {

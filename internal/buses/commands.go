@@ -112,15 +112,21 @@ func (r *Request) PrintChange(c *BusChange) error {
 }
 
 // Change asks a question, if there is one, does a change between two entries of the audit stream, and prints it; do may set what it has made.
-func (r *Request) Change(ctx context.Context, what, ask string, c *BusChange, do func(ctx context.Context) error) error {
+func (r *Request) Change(ctx context.Context, what, on, did, ask string, do func(ctx context.Context, c *BusChange) error) error {
+	c := &BusChange{Bus: r.buses[0].Name(), On: on, Did: did}
 	if ask != "" {
 		if err := r.Confirm("%s", ask); err != nil {
 			return err
 		}
 	}
-	_, err := r.Audited(ctx, "webhook "+what, c.Bus+"/"+c.On, func(ctx context.Context) (string, error) { return c.Did, do(ctx) })
+	_, err := r.Audited(ctx, "webhook "+what, c.Bus+"/"+on, func(ctx context.Context) (string, error) {
+		if err := do(ctx, c); err != nil {
+			return "", err
+		}
+		return did, nil
+	})
 	if err != nil {
-		return fmt.Errorf("%s %s: %w", what, c.On, err)
+		return fmt.Errorf("%s %s: %w", what, on, err)
 	}
 	return r.PrintChange(c)
 }
