@@ -45,7 +45,7 @@ function shown(name, v) {
 
 // Fields are what an object has, but for what it contains, and errors, which may be long.
 const Fields = ({ of }) => html`<dl class="figures">${Object.entries(of).filter(([name, v]) => typeof v !== "object" && name !== "error").map(([name, v]) =>
-  html`<${Figure} key=${name} label=${name.replace("_", " ")} tone=${typeof v === "string" && "name"}>${shown(name, v)}<//>`)}</dl>`;
+  html`<${Figure} key=${name} label=${name.replace("_", " ")} tone=${["why", "host"].includes(name) && "name"}>${shown(name, v)}<//>`)}</dl>`;
 
 function One({ bus, name, turn }) {
   const { value: s, err } = useList((signal) => list("webhook/subs", { arg: name, bus }, signal), [bus, name, turn]);
