@@ -4,8 +4,10 @@ import (
 	"cmp"
 	"context"
 	"crypto/tls"
+	"errors"
 	"fmt"
 	"log/slog"
+	"math"
 	"net/http"
 	"net/netip"
 	"os"
@@ -71,22 +73,10 @@ type Options struct {
 }
 
 const (
-	defaultMaxLen       = 1_000_000
-	defaultDedupWindow  = 10 * time.Minute
-	defaultKeep         = 10_000
-	defaultMaxData      = 4096
-	mostData            = 32 << 10
-	defaultRetention    = 72 * time.Hour
-	defaultDisableAfter = 120 * time.Hour
-	defaultConcurrency  = 256
-	mostConcurrency     = 4096
-	defaultPerHost      = 32
-	defaultConnect      = 2 * time.Second
-	defaultTimeout      = 20 * time.Second
-	defaultMaxBackoff   = time.Minute
-	leastToken          = 20
-	topicPartitions     = 16 // a topic is in one of them, by its name
-	hintsKept           = 4096
+	defaultConnect = 2 * time.Second
+	defaultTimeout = 20 * time.Second
+	leastToken     = 20
+	hintsKept      = 4096
 )
 
 // A Bus is an HTTP event bus. Its methods are safe for concurrent use. It is an http.Handler for the API.
@@ -96,6 +86,7 @@ type Bus struct {
 	opts Options
 
 	claims  claims
+	streams sync.Map // topics whose metadata this process has stored
 	places  *places
 	reads   chan struct{} // for reads at once that are for one subscriber
 	feeds   *feeds
@@ -105,32 +96,24 @@ type Bus struct {
 	tokens  *tokens
 	count   *counts
 
-	mu        sync.Mutex // held by begin, which sets what follows
-	stream    *appview.Stream
-	calls     *iwebhook.Bus
-	owners    *iwebhook.Owners
-	log       *slog.Logger
-	retry     *retryqueue.Retry
-	streams   map[string]bool // whose metadata this process has stored
-	streamsMu sync.Mutex
+	mu     sync.Mutex // held by begin, which sets what follows
+	stream *appview.Stream
+	calls  *iwebhook.Bus
+	log    *slog.Logger
+	retry  *retryqueue.Retry
 }
 
 // New adds a bus to an app. Its name is in one space with those of streams; topics are streams NAME.TOPIC. A nil opts is all defaults. New does
 // no I/O. It panics as runnel.NewStream does, and if an option is out of range.
 func New(app *runnel.App, name string, opts *Options) *Bus {
-	var o Options
-	if opts != nil {
-		o = *opts
+	if opts == nil {
+		opts = &Options{}
 	}
-	b, where := &Bus{name: name, app: app, streams: map[string]bool{}}, "runnel: app "+app.Name()+": bus "+name+": "
-	if err := o.resolve(os.LookupEnv); err != nil {
-		panic(where + err.Error())
-	}
-	seal, err := newSealer(o.SealKeys)
+	b, err := newBus(name, *opts)
 	if err != nil {
-		panic(where + err.Error())
+		panic("runnel: app " + app.Name() + ": bus " + name + ": " + err.Error())
 	}
-	b.opts, b.seal = o, seal
+	o := &b.opts
 	hints := runnel.NewStream(app, name, func(struct{ Sub string }) string { return "" }, &runnel.StreamOptions{
 		Partitions: o.Partitions, MaxLen: hintsKept, Partitioner: runnel.XXHash,
 	})
@@ -141,9 +124,7 @@ func New(app *runnel.App, name string, opts *Options) *Bus {
 	if o.MaxMemory > 0 {
 		app.Every(name+"-memory", memoryEvery, janitor{b}.spare, &runnel.TaskOptions{Leader: true})
 	}
-	b.claims.known = map[string]claim{}
-	b.tokens = newTokens(b)
-	b.handler = newAPI(b)
+	b.app, b.handler = app, newAPI(b)
 	b.places, b.feeds, b.reads = newPlaces(o.Concurrency, o.PerHost), newFeeds(b), make(chan struct{}, readsAtOnce)
 	b.sender = newSender(senderOptions{
 		connectTimeout: o.ConnectTimeout, timeout: o.Timeout, tls: o.TLS, allow: o.AllowAddresses, transport: o.Transport, version: version(),
@@ -154,6 +135,16 @@ func New(app *runnel.App, name string, opts *Options) *Bus {
 	})
 	b.count.buses = append(b.count.buses, b)
 	return b
+}
+
+// newBus returns a bus that checks, seals and remembers, but reaches nothing yet.
+func newBus(name string, o Options) (b *Bus, err error) {
+	b = &Bus{name: name, claims: claims{known: map[string]claim{}}}
+	b.tokens = newTokens(b)
+	if b.opts, err = o.resolved(); err == nil {
+		b.seal, err = newSealer(b.opts.SealKeys)
+	}
+	return b, err
 }
 
 // version returns the version of this module in the program, "" for none.
@@ -173,77 +164,53 @@ func version() string {
 // Name returns the name of the bus.
 func (b *Bus) Name() string { return b.name }
 
-// resolve sets the fields that are zero, and returns what is wrong with the others.
-func (o *Options) resolve(lookup func(string) (string, bool)) error {
-	env := func(name string, set func(string) error) error {
-		text, ok := lookup("RUNNEL_WEBHOOK_" + name)
-		if text = strings.TrimSpace(text); !ok || text == "" {
-			return nil
-		}
-		if err := set(text); err != nil {
-			return fmt.Errorf("environment variable RUNNEL_WEBHOOK_%s: %w", name, err) // without its value: it may be a secret
-		}
-		return nil
-	}
-	number := func(name string, into *int64) error {
-		return env(name, func(text string) error {
-			n, err := strconv.ParseInt(text, 10, 64)
-			if err != nil || n < 0 {
-				return fmt.Errorf("%q is no number", text)
+// resolved returns the options without fields that are zero, and what is wrong with them.
+func (o Options) resolved() (Options, error) {
+	var wrong []error
+	env := func(name string) string { return strings.TrimSpace(os.Getenv("RUNNEL_WEBHOOK_" + name)) }
+	number := func(name string) (n int64) {
+		if text := env(name); text != "" {
+			var err error
+			if n, err = strconv.ParseInt(text, 10, 64); err != nil || n < 0 {
+				wrong = append(wrong, fmt.Errorf("environment variable RUNNEL_WEBHOOK_%s: %q is no number", name, text))
 			}
-			*into = cmp.Or(*into, n)
-			return nil
-		})
+		}
+		return n
 	}
-	concurrency := int64(o.Concurrency)
-	for _, err := range []error{
-		env("ROOT_TOKEN", func(text string) error { o.RootToken = cmp.Or(o.RootToken, text); return nil }),
-		env("SEAL_KEYS", func(text string) (err error) {
-			if len(o.SealKeys) == 0 {
-				o.SealKeys, err = parseSealKeys(text)
-			}
-			return err
-		}),
-		number("MAX_MEMORY", &o.MaxMemory), number("MIN_FREE", &o.MinFree), number("CONCURRENCY", &concurrency),
-	} {
-		if err != nil {
-			return err
+	o.RootToken = cmp.Or(o.RootToken, env("ROOT_TOKEN"))
+	if o.RootToken != "" && len(o.RootToken) < leastToken {
+		wrong = append(wrong, fmt.Errorf("option RootToken has less than %d characters", leastToken))
+	}
+	if len(o.SealKeys) == 0 {
+		var err error
+		if o.SealKeys, err = parseSealKeys(env("SEAL_KEYS")); err != nil {
+			wrong = append(wrong, fmt.Errorf("environment variable RUNNEL_WEBHOOK_SEAL_KEYS: %w", err))
 		}
 	}
-	o.Concurrency = int(concurrency)
-	o.defaults()
-	return o.check()
+	if o.Overflow = cmp.Or(o.Overflow, runnel.DropOldest); o.Overflow != runnel.DropOldest && o.Overflow != runnel.Reject {
+		wrong = append(wrong, fmt.Errorf("option Overflow %v: publishers do not wait", o.Overflow))
+	}
+	o.Concurrency = cmp.Or(o.Concurrency, int(number("CONCURRENCY")))
+	o.MaxMemory, o.MinFree = cmp.Or(o.MaxMemory, number("MAX_MEMORY")), cmp.Or(o.MinFree, number("MIN_FREE"))
+	o.Retention, o.DisableAfter = max(cmp.Or(o.Retention, 72*time.Hour), 0), max(cmp.Or(o.DisableAfter, 120*time.Hour), 0)
+	return o, errors.Join(append(wrong,
+		within("MaxLen", &o.MaxLen, 1_000_000, 1, math.MaxInt64),
+		within("Keep", &o.Keep, 10_000, 1, math.MaxInt64),
+		within("MaxData", &o.MaxData, 4096, 1, 32<<10),
+		within("MaxMemory", &o.MaxMemory, 0, 0, math.MaxInt64),
+		within("MinFree", &o.MinFree, 0, 0, o.MaxMemory/2),
+		within("Concurrency", &o.Concurrency, 256, 2, 4096),
+		within("PerHost", &o.PerHost, 32, 1, math.MaxInt),
+		within("ConnectTimeout", &o.ConnectTimeout, defaultConnect, time.Millisecond, math.MaxInt64),
+		within("Timeout", &o.Timeout, defaultTimeout, time.Millisecond, math.MaxInt64),
+		within("DedupWindow", &o.DedupWindow, 10*time.Minute, time.Second, math.MaxInt64),
+	)...)
 }
 
-func (o *Options) defaults() {
-	o.MaxLen, o.Overflow = cmp.Or(o.MaxLen, defaultMaxLen), cmp.Or(o.Overflow, runnel.DropOldest)
-	o.DedupWindow, o.Keep, o.MaxData = cmp.Or(o.DedupWindow, defaultDedupWindow), cmp.Or(o.Keep, defaultKeep), cmp.Or(o.MaxData, defaultMaxData)
-	o.Retention, o.DisableAfter = max(cmp.Or(o.Retention, defaultRetention), 0), max(cmp.Or(o.DisableAfter, defaultDisableAfter), 0)
-	o.Concurrency, o.PerHost = cmp.Or(o.Concurrency, defaultConcurrency), cmp.Or(o.PerHost, defaultPerHost)
-	o.ConnectTimeout, o.Timeout = cmp.Or(o.ConnectTimeout, defaultConnect), cmp.Or(o.Timeout, defaultTimeout)
-}
-
-func (o *Options) check() error {
-	switch {
-	case o.RootToken != "" && len(o.RootToken) < leastToken:
-		return fmt.Errorf("option RootToken has less than %d characters", leastToken)
-	case o.MaxLen < 1 || o.Keep < 1:
-		return fmt.Errorf("options MaxLen %d and Keep %d: below 1", o.MaxLen, o.Keep)
-	case o.Overflow != runnel.DropOldest && o.Overflow != runnel.Reject:
-		return fmt.Errorf("option Overflow %v: publishers do not wait", o.Overflow)
-	case o.MaxData < 1 || o.MaxData > mostData:
-		return fmt.Errorf("option MaxData %d is not in 1 to %d", o.MaxData, mostData)
-	case o.MaxMemory < 0 || o.MinFree < 0 || 2*o.MinFree > o.MaxMemory:
-		return fmt.Errorf("option MinFree %d is more than half of MaxMemory %d", o.MinFree, o.MaxMemory)
-	case o.Concurrency < 2 || o.Concurrency > mostConcurrency || o.PerHost < 1:
-		return fmt.Errorf("option Concurrency %d is not in 2 to %d, or PerHost %d below 1", o.Concurrency, mostConcurrency, o.PerHost)
-	case o.ConnectTimeout < time.Millisecond || o.Timeout < time.Millisecond || o.DedupWindow < time.Second:
-		return fmt.Errorf("options ConnectTimeout %v, Timeout %v, DedupWindow %v: too short", o.ConnectTimeout, o.Timeout, o.DedupWindow)
-	}
-	for _, key := range o.SealKeys {
-		if len(key) != 32 {
-			return fmt.Errorf("a seal key has %d bytes, not 32", len(key))
-		}
+// within sets an option that is zero, and returns an error if it is not in bounds.
+func within[T int | int64 | time.Duration](name string, option *T, standard, least, most T) error {
+	if *option = cmp.Or(*option, standard); *option < least || *option > most {
+		return fmt.Errorf("option %s %v is not in %v to %v", name, *option, least, most)
 	}
 	return nil
 }
@@ -255,19 +222,16 @@ func (b *Bus) begin() error {
 	if b.calls != nil {
 		return nil
 	}
-	stream, client, inherited, err := appview.Of(b.app).Own(b.name)
+	view := appview.Of(b.app)
+	stream, client, inherited, err := view.Own(b.name)
 	if err != nil {
 		return err
 	}
-	settings, err := appview.Of(b.app).Settings()
+	settings, err := view.Settings()
 	if err != nil {
 		return err
 	}
-	own := b.opts.Retry
-	if own == nil {
-		own = &runnel.Retry{Max: 1, MaxBackoff: defaultMaxBackoff}
-	}
-	if b.retry, err = inherited.Retry(own, 1); err != nil {
+	if b.retry, err = inherited.Retry(cmp.Or(b.opts.Retry, &runnel.Retry{Max: 1, MaxBackoff: time.Minute}), 1); err != nil {
 		return fmt.Errorf("option Retry: %w", err)
 	}
 	if b.opts.Retry == nil {
@@ -276,7 +240,6 @@ func (b *Bus) begin() error {
 	log := cmp.Or(settings.Logger, slog.New(slog.DiscardHandler))
 	b.log = log.With("app", b.app.Name(), "bus", b.name)
 	b.stream, b.calls = stream, iwebhook.New(client, b.name)
-	b.owners = iwebhook.NewOwners(b.calls)
 	return nil
 }
 
@@ -293,5 +256,5 @@ func (b *Bus) partition(name string) int { return b.stream.Partition(name, b.str
 
 // logOf returns the log of a topic.
 func (b *Bus) logOf(topic string) iwebhook.Log {
-	return iwebhook.Log{Topic: topic, Partition: b.stream.Partition(topic, topicPartitions)}
+	return iwebhook.Log{Topic: topic, Partition: b.stream.Partition(topic, iwebhook.TopicPartitions)}
 }

@@ -117,11 +117,10 @@ func TestWhatASaveCountsOn(t *testing.T) {
 	n := p.bus.PartitionOf("mail")
 	p.must(rdb.HSet(p.ctx, p.bus.Calls().Client().Partition("bus", iwebhook.Processor, n).Own, "tenure", "me").Err())
 	was, _ := c.look()
-	owners := iwebhook.NewOwners(p.bus.Calls())
 	save := func(fence, name string, replaces int64, settings string, want iwebhook.SaveResult) {
 		t.Helper()
 		one := &iwebhook.Save{Name: name, Replaces: replaces, Settings: settings, State: []byte(`{"sent":7}`)}
-		err := owners.Save(p.ctx, n, fence, []*iwebhook.Save{one})
+		err := p.bus.Calls().Save(p.ctx, n, fence, []*iwebhook.Save{one})
 		if fenced := errors.Is(err, store.ErrFenced); one.Result != want || fenced != (want == 0) {
 			t.Errorf("the result is %q, %v, want %q", one.Result, err, want)
 		}
@@ -172,7 +171,7 @@ func TestReadsOfASubscriberKeepTheirOrder(t *testing.T) {
 	c := p.tenant("mail", "orders")
 	p.publish("orders", 1)
 	c.hears("orders", 1)
-	held := proxy.On("HGET", 1).Containing(p.key("whconf", "mail")).Do(faultproxy.HoldReply(nil))
+	held := proxy.On("HMGET", 1).Containing(p.key("whconf", "mail")).Do(faultproxy.HoldReply(nil))
 	reads := proxy.Hits("EXEC")
 	c.remove()
 	held.Wait(t)

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"log/slog"
 	"net/netip"
-	"os"
 	"slices"
 	"strings"
 	"time"
@@ -89,19 +88,15 @@ func (c *counts) open(r *buses.Request) (*Bus, error) {
 			o = b.opts
 		}
 	}
-	if err := cmp.Or(o.allow(r.Flags), o.resolve(os.LookupEnv)); err != nil {
+	if err := o.allow(r.Flags); err != nil {
 		return nil, err
 	}
-	seal, err := newSealer(o.SealKeys)
+	b, err := newBus(name, o)
 	if err != nil {
 		return nil, err
 	}
-	b := &Bus{
-		name: name, opts: o, seal: seal, claims: claims{known: map[string]claim{}}, streams: map[string]bool{}, count: c,
-		log: slog.New(slog.DiscardHandler), calls: iwebhook.New(r.Client, name),
-		stream: &appview.Stream{Name: name, Meta: meta, Partition: runnel.XXHash.Func, Ensure: func(context.Context) error { return nil }},
-	}
-	b.tokens = newTokens(b)
+	b.log, b.calls, b.count = slog.New(slog.DiscardHandler), iwebhook.New(r.Client, name), c
+	b.stream = &appview.Stream{Name: name, Meta: meta, Partition: runnel.XXHash.Func, Ensure: func(context.Context) error { return nil }}
 	return b, nil
 }
 

@@ -3,8 +3,8 @@
 // By file:
 //
 //	bus.go         Options, New
-//	publish.go     Publish
-//	topics.go      topics, who publishes to them; event.go: types of events
+//	publish.go     Publish; stream.go: topics as streams, for processors in Go
+//	topics.go      topics, who publishes to them
 //	subscribe.go   subscriptions, pauses, secrets
 //	deliver.go     the processor of a delivery partition
 //	owner.go       its owner: a loop over what other goroutines post to its mailbox.go

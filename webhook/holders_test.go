@@ -88,7 +88,7 @@ func TestLogsKeepWhatIsNeeded(t *testing.T) {
 	if got := first(); got != 201 {
 		t.Errorf("the first entry is %d, want 201", got)
 	}
-	p.must(p.bus.Calls().Unpin(p.ctx, log, "mail"))
+	p.must(rdb.HDel(p.ctx, p.holders("orders"), "pin:mail").Err())
 	p.must(rdb.ConfigSet(p.ctx, "maxmemory", "1").Err()) // a full server, which is when it matters
 	hold(3, 300)
 	if got := first(); got <= 201 {

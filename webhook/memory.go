@@ -3,6 +3,7 @@ package webhook
 import (
 	"context"
 	"fmt"
+	"strconv"
 	"time"
 
 	"github.com/runnel-go/runnel/internal/redisconn"
@@ -33,50 +34,55 @@ func (b janitor) spare(ctx context.Context) error {
 }
 
 func (b janitor) spareNode(ctx context.Context, node redisconn.Node) error {
-	used, err := iwebhook.UsedMemory(ctx, node)
+	used, err := usedMemory(ctx, node)
 	if err != nil || used <= b.opts.MaxMemory-b.opts.MinFree {
 		return err
 	}
-	logs, err := b.logsOn(ctx, node.Addr)
-	if err != nil {
-		return err
-	}
-	var dropped int64
+	dropped, n := int64(0), int64(0)
 	for range mostDrops {
-		if used, err = iwebhook.UsedMemory(ctx, node); err != nil || used < b.opts.MaxMemory-2*b.opts.MinFree {
+		if n, err = b.dropOldest(ctx, node.Addr); err != nil || n == 0 { // none: what takes the memory is none of ours
 			break
 		}
-		extents, err := b.calls.Extents(ctx, logs)
-		if err != nil {
-			return err
-		}
-		var oldest iwebhook.Log
-		for log, e := range extents {
-			if first := extents[oldest].First; e.First.N > 0 && (first.N == 0 || e.First.MS < first.MS) {
-				oldest = log
-			}
-		}
-		if oldest.Topic == "" {
-			break // what takes the memory is none of ours
-		}
-		n, err := b.calls.Drop(ctx, oldest, dropAtOnce)
-		if err != nil {
-			return err
-		}
 		dropped += n
+		if used, err = usedMemory(ctx, node); err != nil || used < b.opts.MaxMemory-2*b.opts.MinFree {
+			break
+		}
 	}
 	b.log.Warn("events dropped, memory is short", "events", dropped, "server", node.Addr)
 	return err
 }
 
-// logsOn returns the logs of topics that a node has.
-func (b janitor) logsOn(ctx context.Context, addr string) (logs []iwebhook.Log, err error) {
+// dropOldest drops events of the log on a node that has the oldest, and returns how many.
+func (b janitor) dropOldest(ctx context.Context, addr string) (int64, error) {
 	topics, err := b.calls.Topics(ctx)
+	if err != nil {
+		return 0, err
+	}
+	var logs []iwebhook.Log
 	for name := range topics {
 		log := b.logOf(name)
 		if client := b.calls.Client(); !client.Clustered() || client.NodeOf(b.calls.Key(log)) == addr {
 			logs = append(logs, log)
 		}
 	}
-	return logs, err
+	extents, err := b.calls.Extents(ctx, logs)
+	var oldest iwebhook.Log
+	for log, e := range extents {
+		if first := extents[oldest].First; e.First.N > 0 && (first.N == 0 || e.First.MS < first.MS) {
+			oldest = log
+		}
+	}
+	if err != nil || oldest.Topic == "" {
+		return 0, err
+	}
+	return b.calls.Drop(ctx, oldest, dropAtOnce)
+}
+
+// usedMemory returns how many bytes a server uses.
+func usedMemory(ctx context.Context, node redisconn.Node) (int64, error) {
+	info := node.Redis.InfoMap(ctx, "memory")
+	if info.Err() != nil {
+		return 0, info.Err()
+	}
+	return strconv.ParseInt(info.Item("Memory", "used_memory"), 10, 64)
 }

@@ -6,11 +6,20 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/url"
+	"slices"
 	"time"
 	"unicode/utf8"
 
 	"github.com/runnel-go/runnel"
 	"github.com/runnel-go/runnel/internal/store"
+)
+
+// Types of events.
+const (
+	Create = "create"
+	Update = "update"
+	Delete = "delete"
+	Noop   = "noop"
 )
 
 // mostURL is how long the URL of an event may be.
@@ -19,23 +28,12 @@ const mostURL = 2048
 // payloadField is the field of an entry that has the payload; see the JSON codec.
 const payloadField = "data"
 
-// wire is an event as subscribers get it, in this order.
-type wire struct {
-	Topic string          `json:"topic"`
-	Type  string          `json:"type"`
-	URL   string          `json:"url"`
-	T     int64           `json:"t"`
-	Data  json.RawMessage `json:"data,omitempty"`
-}
-
 // payload checks an event and encodes it. The error says what is wrong with it.
-func (b *Bus) payload(e *Event) (string, error) {
+func (b *Bus) payload(e Event) (string, error) {
 	if err := b.checkTopic(e.Topic); err != nil {
 		return "", err
 	}
-	switch e.Type {
-	case Create, Update, Delete, Noop:
-	default:
+	if !slices.Contains([]string{Create, Update, Delete, Noop}, e.Type) {
 		return "", invalidf("type %.40q is none of create, update, delete and noop", e.Type)
 	}
 	if err := checkURL(e.URL, b.opts.AllowHTTP); err != nil {
@@ -44,20 +42,48 @@ func (b *Bus) payload(e *Event) (string, error) {
 	if e.T.IsZero() {
 		e.T = time.Now()
 	}
-	w := wire{Topic: e.Topic, Type: string(e.Type), URL: e.URL, T: e.T.UnixMilli()}
+	wire, err := e.wire()
+	switch {
+	case err != nil:
+		return "", invalidf("data: %v", err)
+	case len(wire.Data) > b.opts.MaxData:
+		return "", invalidf("data has %d bytes of JSON, more than %d", len(wire.Data), b.opts.MaxData)
+	}
+	text, err := encode(wire)
+	return string(text), err
+}
+
+// wire returns an event as subscribers get it.
+func (e Event) wire() (*wireEvent, error) {
+	ms := e.T.UnixMilli()
+	w := &wireEvent{Topic: e.Topic, Type: e.Type, URL: e.URL, T: &ms}
 	if e.Data != nil {
 		data, err := encode(e.Data)
-		switch {
-		case err != nil:
-			return "", invalidf("data: %v", err)
-		case len(data) > b.opts.MaxData:
-			return "", invalidf("data has %d bytes of JSON, more than %d", len(data), b.opts.MaxData)
-		case string(data) != "null":
+		if err != nil {
+			return nil, err
+		}
+		if string(data) != "null" {
 			w.Data = data
 		}
 	}
-	text, err := encode(w)
-	return string(text), err
+	return w, nil
+}
+
+// MarshalJSON writes an event as subscribers get it.
+func (e Event) MarshalJSON() ([]byte, error) {
+	w, err := e.wire()
+	if err != nil {
+		return nil, err
+	}
+	return encode(w)
+}
+
+// UnmarshalJSON reads an event as subscribers get it. Its Data is a json.RawMessage.
+func (e *Event) UnmarshalJSON(text []byte) error {
+	var from wireEvent
+	err := json.Unmarshal(text, &from)
+	*e = from.event()
+	return err
 }
 
 // encode encodes as JSON, without the escapes that make it fit for HTML.
@@ -95,45 +121,37 @@ func (b *Bus) Publish(ctx context.Context, client string, events ...Event) ([]ru
 		return nil, err
 	}
 	texts := make([]string, len(events))
-	for i := range events {
+	for i, e := range events {
 		var err error
-		e := events[i]
-		if texts[i], err = b.payload(&e); err != nil {
+		if texts[i], err = b.payload(e); err != nil {
 			return nil, fmt.Errorf("event %d: %w", i, err)
 		}
 	}
 	if err := b.ready(ctx); err != nil {
 		return nil, err
 	}
-	boxes := map[string]*store.Outbox{} // by topic
-	var topics []string
+	var appends []store.Append // one of each topic, which is in one partition
+	at := map[string]int{}     // which of them
 	for i, e := range events {
-		if boxes[e.Topic] == nil {
+		n, there := at[e.Topic]
+		if !there {
 			if err := b.claim(ctx, e.Topic, client); err != nil {
 				return nil, err
 			}
-			box := store.NewOutbox(b.calls.Stream(e.Topic), len(events), false)
-			boxes[e.Topic], topics = &box, append(topics, e.Topic)
+			n, at[e.Topic] = len(appends), len(appends)
+			appends = append(appends, store.Append{Stream: b.calls.Stream(e.Topic), Partition: b.logOf(e.Topic).Partition, Kind: store.KindTopic})
 		}
-		boxes[e.Topic].Add(i, b.logOf(e.Topic).Partition, []string{payloadField, texts[i]}, e.DedupID, nil)
+		appends[n].Add([]string{payloadField, texts[i]}, e.DedupID, nil)
 	}
-	var appends []store.Append
-	for _, topic := range topics {
-		a := boxes[topic].Appends()[0] // a topic is in one partition
-		a.Kind = store.KindTopic
-		appends = append(appends, a)
-	}
-	done := b.calls.Client().Append(ctx, appends)
-	results := map[string][]store.Sent{}
-	for i, topic := range topics {
-		results[topic] = boxes[topic].Results(done[i : i+1])
-	}
+	done, seen := b.calls.Client().Append(ctx, appends), make([]int, len(appends))
 	sent, failed := make([]runnel.Sent, len(events)), &runnel.SendError{Stream: b.name}
 	for i, e := range events {
-		r := results[e.Topic][i]
-		sent[i] = runnel.Sent{Partition: r.Partition, ID: r.ID, Duplicate: r.Duplicate}
+		n := at[e.Topic]
+		r, partition := done[n].Record(seen[n]), appends[n].Partition
+		seen[n]++
+		sent[i] = runnel.Sent{Partition: partition, ID: r.ID, Duplicate: r.Duplicate}
 		if r.Err != nil {
-			failed.Failed = append(failed.Failed, runnel.SendFailure{Index: i, Partition: r.Partition, Err: r.Err, Unknown: r.Unknown})
+			failed.Failed = append(failed.Failed, runnel.SendFailure{Index: i, Partition: partition, Err: r.Err, Unknown: r.Unknown})
 		}
 		b.count.published(b.name, e.Topic, r)
 	}

@@ -204,14 +204,14 @@ func refuse(w http.ResponseWriter, err error) {
 
 var errNoBatch = errors.New("the body is no batch of events")
 
-// wireEvent is an event as a delivery has it. Fields that a later release adds are ignored.
+// wireEvent is an event as a delivery has it, in this order. Fields that a later release adds are ignored.
 type wireEvent struct {
 	Topic     string          `json:"topic"`
 	Type      string          `json:"type"`
 	URL       string          `json:"url"`
-	T         *int64          `json:"t"`         // milliseconds
-	Timestamp time.Time       `json:"timestamp"` // as Standard Webhooks has it
-	Data      json.RawMessage `json:"data"`
+	T         *int64          `json:"t"`                  // milliseconds
+	Timestamp time.Time       `json:"timestamp,omitzero"` // as Standard Webhooks has it
+	Data      json.RawMessage `json:"data,omitempty"`
 }
 
 // receivedMost is how many events a batch has at most, as in subscriptions. A body of tiny ones would take

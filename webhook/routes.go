@@ -59,7 +59,7 @@ func (a *api) checkTogether(events []Event, request int64) error {
 	}
 	size := 0
 	for _, e := range events {
-		text, err := a.payload(&e)
+		text, err := a.payload(e)
 		if err != nil {
 			return nil //nolint:nilerr // Publish says where
 		}

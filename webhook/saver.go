@@ -74,7 +74,7 @@ func (v *saver) save(some []*step) {
 	}
 	var fenced error
 	outage.Retry(o.ctx, o.log, "save", func() error {
-		err := o.b.owners.Save(o.ctx, o.n, o.fence, all)
+		err := o.b.calls.Save(o.ctx, o.n, o.fence, all)
 		if errors.Is(err, store.ErrFenced) {
 			fenced = err
 			return nil

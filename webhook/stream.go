@@ -1,12 +1,11 @@
 package webhook
 
 import (
-	"encoding/json"
-
 	"github.com/runnel-go/runnel"
 	"github.com/runnel-go/runnel/codec"
 	"github.com/runnel-go/runnel/internal/extension"
 	"github.com/runnel-go/runnel/internal/store"
+	iwebhook "github.com/runnel-go/runnel/internal/webhook"
 )
 
 // Stream declares the stream of a topic, for processors in Go: they get its events as subscribers do, and keep what they need. It panics as
@@ -16,29 +15,9 @@ func (b *Bus) Stream(topic string) *runnel.Stream[Event] {
 		panic("runnel: app " + b.app.Name() + ": bus " + b.name + ": " + err.Error())
 	}
 	s := runnel.NewStream(b.app, b.name+"."+topic, func(e Event) string { return e.Topic }, &runnel.StreamOptions{
-		Partitions: topicPartitions, MaxLen: b.opts.MaxLen, Overflow: b.opts.Overflow, DedupWindow: b.opts.DedupWindow,
+		Partitions: iwebhook.TopicPartitions, MaxLen: b.opts.MaxLen, Overflow: b.opts.Overflow, DedupWindow: b.opts.DedupWindow,
 		Codec: codec.JSON, Partitioner: runnel.XXHash,
 	})
 	extension.Declare(s, store.KindTopic, nil)
 	return s
-}
-
-// MarshalJSON writes an event as subscribers get it.
-func (e Event) MarshalJSON() ([]byte, error) {
-	w := wire{Topic: e.Topic, Type: e.Type, URL: e.URL, T: e.T.UnixMilli()}
-	if e.Data != nil {
-		var err error
-		if w.Data, err = encode(e.Data); err != nil {
-			return nil, err
-		}
-	}
-	return encode(w)
-}
-
-// UnmarshalJSON reads an event as subscribers get it. Its Data is a json.RawMessage.
-func (e *Event) UnmarshalJSON(text []byte) error {
-	var from wireEvent
-	err := json.Unmarshal(text, &from)
-	*e = from.event()
-	return err
 }

@@ -3,10 +3,7 @@ package webhook
 import (
 	"cmp"
 	"context"
-	"crypto/rand"
 	"errors"
-	"fmt"
-	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -99,22 +96,20 @@ func (b *Bus) Subscribe(ctx context.Context, s Subscription) error {
 			return err
 		}
 	}
-	var pinned []iwebhook.Log
-	book := subscriptions{b}
-	err := iwebhook.Subscriptions{Bus: b.calls}.Change(ctx, b.partition(s.Client), s.Client, func(old *iwebhook.Subscriber) (*iwebhook.Settings, error) {
-		wants, err := book.wants(&s, old.Settings)
-		if err != nil {
-			return nil, err
-		}
-		pinned, err = book.spans(ctx, s.Client, s.Topics, old, wants)
-		return wants, err
-	})
-	for _, log := range pinned {
-		if err == nil {
-			err = b.calls.KeepPin(ctx, log, s.Client)
-		}
+	book, logs := subscriptions{b}, map[iwebhook.Log]bool{}
+	for _, topic := range s.Topics {
+		logs[b.logOf(topic)] = true
 	}
-	return err
+	return book.change(ctx, s.Client, true, func(stored *iwebhook.Subscriber) error {
+		w := stored.Settings
+		w.Callback, w.Max, w.Timeout, w.Format = s.Callback, s.Max, s.Timeout.Milliseconds(), string(s.Format)
+		w.UUID = book.resealed(s.Client, fieldUUID, s.UUID, w.UUID)
+		book.sign(s.Client, w, s.Secret)
+		if err := book.begin(ctx, stored, logs); err != nil {
+			return err
+		}
+		return book.end(ctx, w, func(log iwebhook.Log) bool { return !logs[log] })
+	})
 }
 
 // subscriptions are what subscribers of a bus want, as it is stored.
@@ -126,44 +121,47 @@ const (
 	fieldSecret = "secret"
 )
 
-// wants returns the settings of a subscription, without topics.
-func (b subscriptions) wants(s *Subscription, old *iwebhook.Settings) (*iwebhook.Settings, error) {
-	w := &iwebhook.Settings{Generation: rand.Text(), Callback: s.Callback, Max: s.Max, Timeout: s.Timeout.Milliseconds(), Format: string(s.Format)}
-	if old != nil {
-		w.Generation, w.Paused, w.Resumed = old.Generation, old.Paused, old.Resumed
+// change changes what is stored of a subscriber, or of one that is made anew.
+func (b subscriptions) change(ctx context.Context, client string, anew bool, how func(stored *iwebhook.Subscriber) error) error {
+	if err := checkClient(client); err != nil {
+		return err
 	}
-	before, uuid := iwebhook.Secret{}, ""
-	if old != nil {
-		uuid = old.UUID
-		if len(old.Secrets) > 0 {
-			before = old.Secrets[0]
-		}
+	if err := b.ready(ctx); err != nil {
+		return err
 	}
-	var err error
-	if w.UUID, err = b.resealed(s.Client, fieldUUID, s.UUID, uuid); err != nil || s.Secret == "" {
-		return w, err
+	return b.calls.Change(ctx, b.partition(client), client, anew, how)
+}
+
+// sign has batches signed with a secret, "" for none, and for a while with the one before, too.
+func (b subscriptions) sign(client string, w *iwebhook.Settings, secret string) {
+	if secret == "" {
+		w.Secrets = nil
+		return
 	}
-	sealed, err := b.resealed(s.Client, fieldSecret, s.Secret, before.Sealed)
-	switch w.Secrets = []iwebhook.Secret{{Sealed: sealed}}; before.Sealed {
-	case "":
-	case sealed:
-		w.Secrets = old.Secrets
-	default:
+	var before iwebhook.Secret
+	if len(w.Secrets) > 0 {
+		before = w.Secrets[0]
+	}
+	sealed := b.resealed(client, fieldSecret, secret, before.Sealed)
+	if sealed == before.Sealed {
+		return
+	}
+	w.Secrets = []iwebhook.Secret{{Sealed: sealed}}
+	if before.Sealed != "" {
 		before.Until = time.Now().Add(rotation).UTC().Truncate(time.Second)
 		w.Secrets = append(w.Secrets, before)
 	}
-	return w, err
 }
 
 // resealed seals a text, unless it is what is stored: then nothing changes.
-func (b subscriptions) resealed(client, field, text, stored string) (string, error) {
+func (b subscriptions) resealed(client, field, text, stored string) string {
 	if text == "" {
-		return "", nil
+		return ""
 	}
 	if was, err := b.open(client, field, stored); err == nil && was == text {
-		return stored, nil
+		return stored
 	}
-	return b.seal.seal(text, sealPlace{b.calls.Client().Keys().App, b.name, client, field}), nil
+	return b.seal.seal(text, b.place(client, field))
 }
 
 // open opens what was sealed of a subscriber.
@@ -171,43 +169,42 @@ func (b subscriptions) open(client, field, sealed string) (string, error) {
 	if sealed == "" {
 		return "", nil
 	}
-	return b.seal.open(sealed, sealPlace{b.calls.Client().Keys().App, b.name, client, field})
+	return b.seal.open(sealed, b.place(client, field))
 }
 
-// spans sets from where to where a subscriber gets each topic, and returns the logs of those that are new to it: they are pinned.
-func (b subscriptions) spans(ctx context.Context, client string, topics []string, old *iwebhook.Subscriber, wants *iwebhook.Settings) (pinned []iwebhook.Log, err error) {
-	wants.Topics = map[string]delivery.Span{}
+func (b subscriptions) place(client, field string) sealPlace {
+	return sealPlace{b.calls.Client().Keys().App, b.name, client, field}
+}
+
+// begin has a subscriber get logs: those that are new to it from where they are now, where they are pinned.
+func (b subscriptions) begin(ctx context.Context, s *iwebhook.Subscriber, logs map[iwebhook.Log]bool) error {
 	var state delivery.State
-	if old.Settings != nil {
-		wants.Topics = maps.Clone(old.Settings.Topics)
-	}
-	if old.State != "" {
-		if state, err = delivery.ParseState([]byte(old.State)); err != nil {
-			return nil, err
+	if s.State != "" {
+		var err error
+		if state, err = delivery.ParseState([]byte(s.State)); err != nil {
+			return err
 		}
 	}
-	named := map[string]bool{}
-	for _, topic := range topics {
-		log := b.logOf(topic)
-		named[log.String()] = true
-		if span, there := wants.Topics[log.String()]; there && (span.End == 0 || !state.Seen(log.String(), span)) {
+	for log := range logs {
+		span, there := s.Settings.Topics[log.String()]
+		if there && (span.End == 0 || !state.Seen(log.String(), span)) {
 			span.End = 0 // what is queued of one that the owner has not begun yet is not lost
-			wants.Topics[log.String()] = span
-			continue
+		} else {
+			from, err := b.calls.Pin(ctx, log, s.Name)
+			if err != nil {
+				return err
+			}
+			span = delivery.Span{From: from}
 		}
-		from, err := b.calls.Pin(ctx, log, client)
-		if err != nil {
-			return pinned, err
-		}
-		wants.Topics[log.String()], pinned = delivery.Span{From: from}, append(pinned, log)
+		s.Settings.Topics[log.String()] = span
 	}
-	return pinned, b.end(ctx, wants, func(log iwebhook.Log) bool { return !named[log.String()] })
+	return nil
 }
 
 // end ends the topics of settings that it chooses where they are now.
-func (b subscriptions) end(ctx context.Context, wants *iwebhook.Settings, chosen func(iwebhook.Log) bool) error {
+func (b subscriptions) end(ctx context.Context, w *iwebhook.Settings, chosen func(iwebhook.Log) bool) error {
 	var ending []iwebhook.Log
-	for name, span := range wants.Topics {
+	for name, span := range w.Topics {
 		log, err := iwebhook.ParseLog(name)
 		if err != nil {
 			return err
@@ -216,57 +213,32 @@ func (b subscriptions) end(ctx context.Context, wants *iwebhook.Settings, chosen
 			ending = append(ending, log)
 		}
 	}
-	if len(ending) == 0 {
-		return nil
-	}
 	extents, err := b.calls.Extents(ctx, ending)
 	for log, e := range extents {
-		span := wants.Topics[log.String()]
+		span := w.Topics[log.String()]
 		if span.End = e.Last.N; span.End == 0 {
-			delete(wants.Topics, log.String()) // it never had an event
+			delete(w.Topics, log.String()) // it never had an event
 		} else {
-			wants.Topics[log.String()] = span
+			w.Topics[log.String()] = span
 		}
 	}
 	return err
 }
 
-// reach is ready, for a subscriber of this name.
-func (b subscriptions) reach(ctx context.Context, client string) error {
-	if err := checkClient(client); err != nil {
-		return err
-	}
-	return b.ready(ctx)
-}
-
-// changeStored changes the settings of a subscriber that is there.
-func (b subscriptions) changeStored(ctx context.Context, client string, how func(wants *iwebhook.Settings) error) error {
-	if err := b.reach(ctx, client); err != nil {
-		return err
-	}
-	return iwebhook.Subscriptions{Bus: b.calls}.ChangeStored(ctx, b.partition(client), client, how)
-}
-
 // Unsubscribe ends topics, or without any all of it: then what is queued is forgotten. No request begins after it returned, but for what is
 // queued of topics that have ended. The error is ErrNoSubscriber if there is none.
 func (b *Bus) Unsubscribe(ctx context.Context, client string, topics ...string) error {
-	if len(topics) > 0 {
-		return subscriptions{b}.changeStored(ctx, client, func(wants *iwebhook.Settings) error {
-			return subscriptions{b}.end(ctx, wants, func(log iwebhook.Log) bool { return slices.Contains(topics, log.Topic) })
-		})
-	}
-	if err := (subscriptions{b}).reach(ctx, client); err != nil {
-		return err
-	}
-	return iwebhook.Subscriptions{Bus: b.calls}.Change(ctx, b.partition(client), client, func(old *iwebhook.Subscriber) (*iwebhook.Settings, error) {
-		if old.Settings == nil {
-			return nil, fmt.Errorf("subscriber %s: %w", client, ErrNoSubscriber)
+	book := subscriptions{b}
+	return book.change(ctx, client, false, func(stored *iwebhook.Subscriber) error {
+		if len(topics) == 0 {
+			stored.Settings = nil
+			return nil
 		}
-		return nil, nil
+		return book.end(ctx, stored.Settings, func(log iwebhook.Log) bool { return slices.Contains(topics, log.Topic) })
 	})
 }
 
-// endSubscriptions ends a topic for all subscribers.
+// endAll ends a topic for all subscribers.
 func (b subscriptions) endAll(ctx context.Context, topic string) error {
 	name := b.logOf(topic).String()
 	for n := range b.stream.Meta.Partitions {
@@ -294,22 +266,21 @@ type PauseOptions struct {
 // Pause holds a subscriber back: no request begins after it returned, and what is published meanwhile waits. A nil opts is without an end. The error is
 // ErrNoSubscriber if there is none.
 func (b *Bus) Pause(ctx context.Context, client string, opts *PauseOptions) error {
-	var o PauseOptions
-	if opts != nil {
-		o = *opts
+	if opts == nil {
+		opts = &PauseOptions{}
 	}
-	if err := (subscriptions{b}).reach(ctx, client); err != nil {
-		return err
-	}
-	return iwebhook.Subscriptions{Bus: b.calls}.Pause(ctx, b.partition(client), client, o.Who, o.Why, o.For)
+	return subscriptions{b}.change(ctx, client, false, func(stored *iwebhook.Subscriber) error {
+		stored.Settings.Pause(opts.Who, opts.Why, opts.For)
+		return nil
+	})
 }
 
 // Resume ends a pause, the wait for the next attempt, and what has disabled a subscriber. The error is ErrNoSubscriber if there is none.
 func (b *Bus) Resume(ctx context.Context, client string) error {
-	if err := (subscriptions{b}).reach(ctx, client); err != nil {
-		return err
-	}
-	return iwebhook.Subscriptions{Bus: b.calls}.Resume(ctx, b.partition(client), client)
+	return subscriptions{b}.change(ctx, client, false, func(stored *iwebhook.Subscriber) error {
+		stored.Settings.Resume()
+		return nil
+	})
 }
 
 // SetSecret has batches signed with another secret; the one before signs beside it for a day. The error is ErrNoSubscriber if there is none.
@@ -317,11 +288,9 @@ func (b *Bus) SetSecret(ctx context.Context, client, secret string) error {
 	if _, err := parseSecret(secret); err != nil {
 		return invalidf("secret: %v", err)
 	}
-	return subscriptions{b}.changeStored(ctx, client, func(wants *iwebhook.Settings) error {
-		next, err := subscriptions{b}.wants(&Subscription{Client: client, Secret: secret}, wants)
-		if err == nil {
-			wants.Secrets = next.Secrets
-		}
-		return err
+	book := subscriptions{b}
+	return book.change(ctx, client, false, func(stored *iwebhook.Subscriber) error {
+		book.sign(client, stored.Settings, secret)
+		return nil
 	})
 }

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
 	"time"
 
@@ -40,25 +41,21 @@ type Topic struct {
 	Oldest    time.Time // of these; zero for none
 }
 
+const (
+	lowerCase = "abcdefghijklmnopqrstuvwxyz"
+	upperCase = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
+)
+
 // checkTopic returns what is wrong with the name of a topic. With the name of the bus it is that of a stream.
 func (b *Bus) checkTopic(name string) error {
-	if most := 64 - len(b.name) - 1; name == "" || len(name) > most {
-		return invalidf("topic %.80q: a name has 1 to %d characters", name, most)
-	}
-	for _, c := range name {
-		if c != '_' && (c < 'a' || c > 'z') {
-			return invalidf("topic %.80q: a name has lower-case letters and _ only", name)
-		}
+	if most := 64 - len(b.name) - 1; name == "" || len(name) > most || strings.Trim(name, lowerCase+"_") != "" {
+		return invalidf("topic %.80q: a name has 1 to %d lower-case letters and _", name, most)
 	}
 	return nil
 }
 
 func checkClient(name string) error {
-	valid := name != "" && len(name) <= 64
-	for _, c := range name {
-		valid = valid && (c == '_' || c == '-' || c >= '0' && c <= '9' || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z')
-	}
-	if !valid {
+	if name == "" || len(name) > 64 || strings.Trim(name, lowerCase+upperCase+"0123456789-_") != "" {
 		return invalidf("client %.80q: a name has 1 to 64 letters, digits, - and _", name)
 	}
 	return nil
@@ -96,34 +93,22 @@ func (b *Bus) claim(ctx context.Context, topic, client string) error {
 	if by, ok := b.claims.of(topic); ok && (client == "" || by == client) {
 		return nil
 	}
-	if err := b.ensureStream(ctx, topic); err != nil {
-		return err
-	}
 	for {
 		t, err := b.calls.Topic(ctx, topic)
 		if err != nil {
 			return err
 		}
-		if t == nil { // the server may have lost all that was stored
-			b.streamsMu.Lock()
-			delete(b.streams, topic)
-			b.streamsMu.Unlock()
+		if _, done := b.streams.Load(topic); !done || t == nil { // it is new, or the server has lost all that was stored
 			if err := b.ensureStream(ctx, topic); err != nil {
 				return err
 			}
 		}
 		if t == nil || t.Publisher == "" && client != "" {
-			next := iwebhook.Topic{Partitions: topicPartitions, Created: time.Now().UTC()}
-			if t != nil {
-				next = *t
-			}
-			next.Publisher = client
-			if err := b.calls.SetTopic(ctx, topic, t, &next); errors.Is(err, iwebhook.ErrConflict) {
+			if t, err = b.calls.SetPublisher(ctx, topic, t, client); errors.Is(err, iwebhook.ErrConflict) {
 				continue
 			} else if err != nil {
 				return err
 			}
-			t = &next
 		}
 		b.claims.set(topic, t.Publisher)
 		if client != "" && t.Publisher != client {
@@ -133,23 +118,15 @@ func (b *Bus) claim(ctx context.Context, topic, client string) error {
 	}
 }
 
-// ensureStream stores the metadata of a topic's stream, once in a process.
+// ensureStream stores the metadata of a topic's stream.
 func (b *Bus) ensureStream(ctx context.Context, topic string) error {
-	b.streamsMu.Lock()
-	done := b.streams[topic]
-	b.streamsMu.Unlock()
-	if done {
-		return nil
-	}
 	_, err := b.calls.Client().EnsureMeta(ctx, b.calls.Stream(topic), store.Meta{
-		Kind: store.KindTopic, Partitions: topicPartitions, MaxLen: b.opts.MaxLen, Overflow: b.opts.Overflow.String(),
+		Kind: store.KindTopic, Partitions: iwebhook.TopicPartitions, MaxLen: b.opts.MaxLen, Overflow: b.opts.Overflow.String(),
 		DedupWindow: b.opts.DedupWindow.Milliseconds(), Codec: codec.JSON.Name(), Partitioner: runnel.XXHash.Name,
 		Layout: b.stream.Meta.Layout,
 	})
 	if err == nil {
-		b.streamsMu.Lock()
-		b.streams[topic] = true
-		b.streamsMu.Unlock()
+		b.streams.Store(topic, true)
 	}
 	return err
 }
@@ -177,9 +154,8 @@ func (b *Bus) DeleteTopic(ctx context.Context, topic string) error {
 	if err != nil || t == nil {
 		return cmp.Or(err, fmt.Errorf("topic %s: %w", topic, ErrNoTopic))
 	}
-	closed := *t
-	closed.Publisher = closedTopic // nobody's name
-	if err := b.calls.SetTopic(ctx, topic, t, &closed); err != nil {
+	closed, err := b.calls.SetPublisher(ctx, topic, t, closedTopic)
+	if err != nil {
 		return err
 	}
 	b.claims.set(topic, closedTopic)
@@ -191,8 +167,8 @@ func (b *Bus) DeleteTopic(ctx context.Context, topic string) error {
 	if err := (subscriptions{b}).endAll(ctx, topic); err != nil {
 		return err
 	}
-	return b.calls.SetTopic(ctx, topic, &closed, nil)
+	return b.calls.RemoveTopic(ctx, topic, closed)
 }
 
-// closedTopic is the publisher of a topic that is being deleted.
+// closedTopic is the publisher of a topic that is being deleted, and no name of a client.
 const closedTopic = "(being deleted)"

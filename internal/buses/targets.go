@@ -30,18 +30,24 @@ func targets(ctx context.Context, c *store.Client, owner string) (out []extensio
 
 func (b *bus) target(n int, s *webhook.Subscriber) extension.Target {
 	state, err := delivery.ParseState([]byte(s.State))
-	book := webhook.Subscriptions{Bus: b.Bus}
 	return extension.Target{
 		Owner: b.Name(), Part: s.Name, Processor: webhook.Processor, Noun: "event",
 		Pause: func(ctx context.Context, p extension.Pause) (string, error) {
-			return s.Name + " is paused", book.Pause(ctx, n, s.Name, p.Who, p.Why, p.For)
+			return s.Name + " is paused", b.change(ctx, n, s.Name, func(w *webhook.Settings) { w.Pause(p.Who, p.Why, p.For) })
 		},
 		Resume: func(ctx context.Context, _ string) (string, error) {
-			return s.Name + " is resumed", book.Resume(ctx, n, s.Name)
+			return s.Name + " is resumed", b.change(ctx, n, s.Name, (*webhook.Settings).Resume)
 		},
 		Running: func(ctx context.Context) (int, error) { return b.running(ctx, s.Name) },
 		Dead:    letters{b, n, s.Name, s.State != "" && err == nil && state.Dead == 0},
 	}
+}
+
+func (b *bus) change(ctx context.Context, n int, name string, how func(w *webhook.Settings)) error {
+	return b.Change(ctx, n, name, false, func(s *webhook.Subscriber) error {
+		how(s.Settings)
+		return nil
+	})
 }
 
 // running returns how many events of a subscriber are in a request, as far as its owner has stored that.

@@ -25,7 +25,7 @@ type delayedRecord struct {
 func delayed(partition int, records ...delayedRecord) Append {
 	a := Append{Stream: "orders", Partition: partition}
 	for _, r := range records {
-		a.add(r.Fields, r.ID, &Due{At: r.At, After: r.After})
+		a.Add(r.Fields, r.ID, &Due{At: r.At, After: r.After})
 	}
 	return a
 }

@@ -57,7 +57,7 @@ func (e *env) weak(what string, err error) {
 func sendWith(ctx context.Context, c *Client, ids ...string) Appended {
 	a := Append{Log: "log"}
 	for n, id := range ids {
-		a.add(records(n, 1)[0], id, nil)
+		a.Add(records(n, 1)[0], id, nil)
 	}
 	return c.Append(ctx, []Append{a})[0]
 }

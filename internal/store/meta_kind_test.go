@@ -82,8 +82,8 @@ func TestNothingIsSentToStreamsWithAKind(t *testing.T) {
 			m.Kind = kind
 			try(e.EnsureMeta(e.ctx(), kind, m)).must(t)
 			now, later := Append{Stream: kind}, Append{Stream: kind, Partition: 1}
-			now.add([]string{"data", "x"}, "id", nil)
-			later.add([]string{"data", "x"}, "", &Due{After: time.Hour})
+			now.Add([]string{"data", "x"}, "id", nil)
+			later.Add([]string{"data", "x"}, "", &Due{After: time.Hour})
 			before := e.raw.DBSize(e.ctx()).Val()
 			for _, sent := range e.Append(e.ctx(), []Append{now, later}) {
 				refused := (*SendKindError)(nil)

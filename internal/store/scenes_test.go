@@ -34,7 +34,7 @@ func TestManyDelayedEventsDueAtOnce(t *testing.T) {
 	e.must(err)
 	first, d := e.dueKeys("orders", 0), Append{Stream: "orders"}
 	for range events {
-		d.add([]string{"data", strings.Repeat("x", 100)}, "", &Due{After: time.Hour})
+		d.Add([]string{"data", strings.Repeat("x", 100)}, "", &Due{After: time.Hour})
 	}
 	places := make([]StreamPartition, partitions)
 	prepare := func() {

@@ -30,8 +30,8 @@ type Append struct {
 	Kind string
 }
 
-// add adds a record with an ID, or "". due is nil for all records of an Append, or for none.
-func (a *Append) add(fields []string, id string, due *Due) {
+// Add adds a record with an ID, or "". due is nil for all records of an Append, or for none.
+func (a *Append) Add(fields []string, id string, due *Due) {
 	if id != "" && a.IDs == nil {
 		a.IDs = make([]string, len(a.Records), cap(a.Records))
 	}

@@ -13,7 +13,7 @@ import (
 func (e *env) sendIDs(ctx context.Context, ids ...string) Appended {
 	a := Append{Stream: "orders", Log: e.Partition("orders", "", 0).Log}
 	for n, id := range ids {
-		a.add([]string{"n", fmt.Sprint(n, id)}, id, nil)
+		a.Add([]string{"n", fmt.Sprint(n, id)}, id, nil)
 	}
 	return e.Append(ctx, []Append{a})[0]
 }
@@ -85,7 +85,7 @@ func TestAWideRecordHasNoID(t *testing.T) {
 	both(t, func(t *testing.T, e *env) {
 		e.window(100, time.Hour)
 		a := Append{Stream: "orders", Log: e.Partition("orders", "", 0).Log}
-		a.add(make([]string, fieldsPerCall+2), "a", nil)
+		a.Add(make([]string, fieldsPerCall+2), "a", nil)
 		if got := e.Append(e.ctx(), []Append{a})[0]; got.Err == nil || !strings.Contains(got.Err.Error(), "cannot have an ID") {
 			t.Errorf("got %+v", got)
 		}

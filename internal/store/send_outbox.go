@@ -80,7 +80,7 @@ func (o *Outbox) Appends() []Append {
 	}
 	for _, r := range o.records {
 		if r.place > 0 {
-			appends[r.place-1].add(r.fields, r.id, r.due)
+			appends[r.place-1].Add(r.fields, r.id, r.due)
 		}
 	}
 	return appends
@@ -95,7 +95,7 @@ func (o *Outbox) Results(done []Appended) []Sent {
 	for i, r := range o.records {
 		if r.place > 0 {
 			p := &o.places[r.place-1]
-			results[i] = done[r.place-1].record(p.records)
+			results[i] = done[r.place-1].Record(p.records)
 			results[i].Partition = p.partition
 			p.records++
 		}
@@ -103,8 +103,8 @@ func (o *Outbox) Results(done []Appended) []Sent {
 	return results
 }
 
-// record returns the result of the k-th record.
-func (a *Appended) record(k int) (s Sent) {
+// Record returns the result of the k-th record, but for its partition.
+func (a *Appended) Record(k int) (s Sent) {
 	switch n := len(a.IDs); {
 	case k < n:
 		s.ID, s.Duplicate = a.IDs[k], a.Duplicate != nil && a.Duplicate[k]

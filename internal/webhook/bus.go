@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+	"sync"
 
 	"github.com/runnel-go/runnel/internal/keys"
 	"github.com/runnel-go/runnel/internal/store"
@@ -33,6 +34,7 @@ var ErrConflict = errors.New("something else was stored meanwhile")
 type Bus struct {
 	client *store.Client
 	name   string
+	trips  sync.Map // of Save, by node
 }
 
 // New returns a bus; it does no I/O.
@@ -80,9 +82,14 @@ func (b *Bus) holders(l Log) string {
 	return store.Holders(b.client.Keys(), b.Stream(l.Topic), l.Partition)
 }
 
+// call returns a call of a script.
+func call(script string, names []string, args ...any) *store.ScriptCall {
+	return &store.ScriptCall{Script: scripts[script], Keys: names, Args: args, Confirm: script != "hold" && script != "drop"}
+}
+
 // do calls a script, and returns its answer as text.
 func (b *Bus) do(ctx context.Context, script string, names []string, args ...any) (string, error) {
-	c := &store.ScriptCall{Script: scripts[script], Keys: names, Args: args, Confirm: script != "hold" && script != "drop"}
+	c := call(script, names, args...)
 	b.client.Run(ctx, c)
 	return textOf(c), c.Err
 }
@@ -95,9 +102,9 @@ func textOf(c *store.ScriptCall) string {
 	return fmt.Sprint(c.Reply)
 }
 
-// swap replaces a field of a hash of partition 0. It may be repeated. The error is ErrConflict if another value was there.
-func (b *Bus) swap(ctx context.Context, kind, field, old, new string) error {
-	now, err := b.do(ctx, "swap", []string{b.key(kind, 0)}, field, old, new)
+// swap replaces a field of a hash: see swap.lua. It may be repeated. The error is ErrConflict if another value was there.
+func (b *Bus) swap(ctx context.Context, names []string, field, old, new string) error {
+	now, err := b.do(ctx, "swap", names, field, old, new)
 	if err == nil && now != new {
 		return ErrConflict
 	}

@@ -2,9 +2,8 @@
 //
 //	bus.go          Bus: a bus's keys and scripts
 //	topics.go       topics, their publishers; their logs' ends
-//	subscribers.go  what subscribers want, and how far they have come: read, replaced
+//	subscribers.go  what subscribers want, and how far they have come: read, changed; pauses
 //	save.go         how far they have come is saved; calls of many owners share round trips
-//	change.go       changes of what subscribers want; pauses
 //	holders.go      who keeps entries of a topic's log; what is removed
 //	tokens.go       tokens of the HTTP API
 //

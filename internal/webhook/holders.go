@@ -2,14 +2,11 @@ package webhook
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/runnel-go/runnel/internal/delivery"
-	"github.com/runnel-go/runnel/internal/redisconn"
 	"github.com/runnel-go/runnel/internal/store"
 )
 
@@ -18,7 +15,8 @@ const pinned = time.Minute
 
 func pinOf(subscriber string) string { return "pin:" + subscriber }
 
-// Pin returns the end of a log, and has the log keep what comes behind it for a subscriber: for a minute, or longer by KeepPin.
+// Pin returns the end of a log, and has the log keep what comes behind it for a subscriber: for a minute, or longer if Change stores
+// settings that name the log.
 func (b *Bus) Pin(ctx context.Context, l Log, subscriber string) (delivery.ID, error) {
 	at, err := b.do(ctx, "pin", []string{b.holders(l), b.lastID(l)}, pinOf(subscriber), pinned.Milliseconds())
 	if err != nil {
@@ -27,17 +25,20 @@ func (b *Bus) Pin(ctx context.Context, l Log, subscriber string) (delivery.ID, e
 	return delivery.ParseID(at)
 }
 
-// KeepPin makes a pin last until the owner of the subscriber holds the log. Call it when the subscription is stored. It may be
-// repeated.
-func (b *Bus) KeepPin(ctx context.Context, l Log, subscriber string) error {
-	_, err := b.do(ctx, "last", []string{b.holders(l)}, pinOf(subscriber))
-	return err
-}
-
-// Unpin removes the pin of a subscriber that wants nothing of a log any more. It may be repeated.
-func (b *Bus) Unpin(ctx context.Context, l Log, subscriber string) error {
-	_, err := b.do(ctx, "unpin", []string{b.holders(l)}, pinOf(subscriber))
-	return err
+// settlePins makes the pins of a subscriber last until its owner holds the logs, as far as it wants these, and removes the others. Call it
+// when the settings are stored. It may be repeated.
+func (b *Bus) settlePins(ctx context.Context, subscriber string, wanted map[Log]bool) error {
+	var calls []*store.ScriptCall
+	for log, is := range wanted {
+		calls = append(calls, call("settle", []string{b.holders(log)}, pinOf(subscriber), is))
+	}
+	b.client.Run(ctx, calls...)
+	for _, c := range calls {
+		if c.Err != nil {
+			return c.Err
+		}
+	}
+	return nil
 }
 
 // A Hold says up to where the subscribers of a delivery partition have come in a log.
@@ -50,7 +51,7 @@ type Hold struct {
 }
 
 // Hold has a log keep what the subscribers of delivery partition n need, and trims the log down to keep entries, as far as nobody
-// needs them, if it is longer. processors are those of the topic in Go. It may be repeated.
+// needs them, if it is longer. It may be repeated.
 func (b *Bus) Hold(ctx context.Context, n int, h Hold, keep int64) error {
 	at := ""
 	if !h.None {
@@ -82,18 +83,4 @@ func (b *Bus) Drop(ctx context.Context, l Log, count int) (int64, error) {
 		return 0, fmt.Errorf("drop entries of log %s: %w", l, err)
 	}
 	return strconv.ParseInt(text, 10, 64)
-}
-
-// UsedMemory returns how many bytes a server uses.
-func UsedMemory(ctx context.Context, node redisconn.Node) (int64, error) {
-	text, err := node.Redis.Info(ctx, "memory").Result()
-	if err != nil {
-		return 0, err
-	}
-	for line := range strings.Lines(text) {
-		if number, ok := strings.CutPrefix(line, "used_memory:"); ok {
-			return strconv.ParseInt(strings.TrimSpace(number), 10, 64)
-		}
-	}
-	return 0, errors.New("the server does not say how much memory it uses")
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"strings"
-	"sync"
 
 	"github.com/runnel-go/runnel/internal/groupcommit"
 	"github.com/runnel-go/runnel/internal/store"
@@ -35,47 +34,26 @@ const (
 // SavesPerCall is how many states a call saves at most.
 const SavesPerCall = 64
 
-// Owners makes the calls of the owners of many partitions: those that come at the same time share round trips. Its method may be
-// called concurrently.
-type Owners struct {
-	b *Bus
-
-	mu    sync.Mutex
-	nodes map[string]*groupcommit.Trips[*saveCall]
-}
-
-// A saveCall is a call of one owner, and its error.
-type saveCall struct {
-	call  *store.ScriptCall
-	bytes int
-}
-
-// savesPerTrip is how many calls share a round trip at most, and how many bytes.
+// savesPerTrip is how many calls of owners share a round trip at most, and how many bytes.
 var savesPerTrip = groupcommit.Load{Items: 32, Bytes: 1 << 20}
 
-// NewOwners returns the calls of the owners of a bus.
-func NewOwners(b *Bus) *Owners {
-	return &Owners{b: b, nodes: map[string]*groupcommit.Trips[*saveCall]{}}
-}
-
-// Save saves states of one delivery partition, and sets their results. It blocks until the server has answered or the connection gives up. It may
-// be repeated by the same owner. It returns store.ErrFenced to who does not own the partition any more.
-func (o *Owners) Save(ctx context.Context, n int, fence string, saves []*Save) error {
-	p := o.b.client.Partition(o.b.name, Processor, n)
-	c := &saveCall{call: &store.ScriptCall{Script: scripts["save"], Keys: []string{p.Own, o.b.key("whsub", n), p.Dead}, Args: []any{fence}, Confirm: true}}
+// Save saves states of one delivery partition, and sets their results. Calls of many owners at the same time share round trips. It
+// may be repeated by the same owner. It returns store.ErrFenced to who does not own the partition any more.
+func (b *Bus) Save(ctx context.Context, n int, fence string, saves []*Save) error {
+	p := b.client.Partition(b.name, Processor, n)
+	c := call("save", []string{p.Own, b.key("whsub", n), p.Dead}, fence)
 	for _, s := range saves {
-		c.bytes += len(s.State)
-		c.call.Args = append(c.call.Args, s.Name, s.Replaces, s.Settings, s.State, len(s.Letters))
+		c.Args = append(c.Args, s.Name, s.Replaces, s.Settings, s.State, len(s.Letters))
 		for i := range s.Letters {
 			fields := s.Letters[i].Fields()
-			c.call.Args = append(c.call.Args, len(fields))
+			c.Args = append(c.Args, len(fields))
 			for _, f := range fields {
-				c.call.Args = append(c.call.Args, f)
+				c.Args = append(c.Args, f)
 			}
 		}
 	}
-	o.on(o.b.client.NodeOf(p.Own)).Do(ctx, c)
-	results, err := textOf(c.call), c.call.Err
+	b.shared(b.client.NodeOf(p.Own)).Do(ctx, c)
+	results, err := textOf(c), c.Err
 	if err == nil && (len(results) != len(saves) || strings.Trim(results, "1sv-") != "") {
 		err = fmt.Errorf("unexpected reply %q to %d states", results, len(saves))
 	}
@@ -85,22 +63,21 @@ func (o *Owners) Save(ctx context.Context, n int, fence string, saves []*Save) e
 	return err
 }
 
-// on returns the trips to a node.
-func (o *Owners) on(node string) *groupcommit.Trips[*saveCall] {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	t := o.nodes[node]
-	if t == nil {
-		t = &groupcommit.Trips[*saveCall]{Send: o.send, Bytes: func(c *saveCall) int { return c.bytes }, Limit: savesPerTrip}
-		o.nodes[node] = t
+// shared returns the trips to a node: who waits for one waits for none of the others.
+func (b *Bus) shared(node string) *groupcommit.Trips[*store.ScriptCall] {
+	trips, ok := b.trips.Load(node)
+	if !ok {
+		run := func(ctx context.Context, calls []*store.ScriptCall) { b.client.Run(ctx, calls...) }
+		trips, _ = b.trips.LoadOrStore(node, &groupcommit.Trips[*store.ScriptCall]{Send: run, Bytes: bytesOf, Limit: savesPerTrip})
 	}
-	return t
+	return trips.(*groupcommit.Trips[*store.ScriptCall])
 }
 
-func (o *Owners) send(ctx context.Context, all []*saveCall) {
-	calls := make([]*store.ScriptCall, len(all))
-	for i, c := range all {
-		calls[i] = c.call
+// bytesOf returns how long the states of a call are.
+func bytesOf(c *store.ScriptCall) (n int) {
+	for _, arg := range c.Args {
+		state, _ := arg.([]byte)
+		n += len(state)
 	}
-	o.b.client.Run(ctx, calls...)
+	return n
 }

@@ -2,12 +2,14 @@ package webhook
 
 import (
 	"context"
+	"crypto/rand"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"iter"
+	"strconv"
+	"strings"
 	"time"
-
-	"github.com/redis/go-redis/v9"
 
 	"github.com/runnel-go/runnel/internal/delivery"
 )
@@ -41,6 +43,30 @@ type Pause struct {
 	Until time.Time `json:"until,omitzero"`
 }
 
+// In reports whether the pause holds at a time. There may be none.
+func (p *Pause) In(now time.Time) bool { return p != nil && (p.Until.IsZero() || p.Until.After(now)) }
+
+// Pause holds the subscriber back, for a time or, with 0, until it is resumed.
+func (s *Settings) Pause(by, why string, last time.Duration) {
+	now := time.Now().UTC().Truncate(time.Second)
+	s.Paused = &Pause{By: by, Why: why, Since: now}
+	if last > 0 {
+		s.Paused.Until = now.Add(last)
+	}
+}
+
+// Resume ends a pause, the wait for the next attempt, and what has disabled the subscriber.
+func (s *Settings) Resume() {
+	s.Paused = nil
+	s.Resumed++
+}
+
+// SealedPrefix begins what is sealed.
+const SealedPrefix = "s1:"
+
+// Sealed reports whether a text is sealed, and not stored as it is.
+func Sealed(text string) bool { return strings.HasPrefix(text, SealedPrefix) }
+
 // A Subscriber is one as it is stored.
 type Subscriber struct {
 	Name     string
@@ -50,27 +76,19 @@ type Subscriber struct {
 	Saved    int64  // version of the state
 
 	stored string
+	wrong  error // why the settings are not readable
 }
 
-func (s *Subscriber) read(settings string, state []any) error {
-	text := func(i int) string { t, _ := state[i].(string); return t }
-	s.stored, s.State, s.Version, s.Settings = settings, text(0), text(2), &Settings{}
-	_, _ = fmt.Sscan(text(1), &s.Saved)
-	return decode("subscriber", s.Name, settings, s.Settings, func(s *Settings) int { return s.V })
-}
+// ErrNoSubscriber is returned for a subscriber that does not exist.
+var ErrNoSubscriber = errors.New("there is no such subscriber")
 
 // Subscriber returns a subscriber of a delivery partition; its Settings are nil if there is none.
 func (b *Bus) Subscriber(ctx context.Context, n int, name string) (*Subscriber, error) {
-	pipe := b.client.Retrying.Pipeline() // no transaction: a full server refuses it
-	state := pipe.HMGet(ctx, b.key("whsub", n), name, name+":v", name+":s")
-	settings := pipe.HGet(ctx, b.key("whconf", n), name) // behind their version: see together
-	s := &Subscriber{Name: name}
-	if _, err := pipe.Exec(ctx); err == redis.Nil { //nolint:errorlint // Exec returns it as it is
-		return s, nil
-	} else if err != nil {
+	some, err := b.read(ctx, n, []string{name})
+	if err != nil {
 		return nil, err
 	}
-	return s, s.read(settings.Val(), state.Val())
+	return some[0], some[0].wrong
 }
 
 // page is how many subscribers are asked for at once.
@@ -80,72 +98,122 @@ const page = 500
 // which others follow; another error is the last.
 func (b *Bus) Subscribers(ctx context.Context, n int) iter.Seq2[*Subscriber, error] {
 	return func(yield func(*Subscriber, error) bool) {
-		for cursor := uint64(0); ; {
+		for cursor, more := uint64(0), true; more; more = cursor != 0 {
 			pairs, next, err := b.client.Retrying.HScan(ctx, b.key("whconf", n), cursor, "", page).Result()
-			var settings []any
-			var states [][]any
+			var names []string
+			for i := 0; i < len(pairs); i += 2 {
+				names = append(names, pairs[i])
+			}
+			var some []*Subscriber
 			if err == nil {
-				settings, states, err = b.together(ctx, n, pairs)
+				some, err = b.read(ctx, n, names)
 			}
 			if err != nil {
 				yield(nil, err)
 				return
 			}
-			for i, state := range states {
-				text, there := settings[i].(string)
-				if !there {
-					continue // it was removed meanwhile
-				}
-				s := &Subscriber{Name: pairs[2*i]}
-				if err := s.read(text, state); !yield(s, err) {
+			for _, s := range some {
+				if s.Settings != nil && !yield(s, s.wrong) { // else it was removed meanwhile
 					return
 				}
 			}
-			if cursor = next; cursor == 0 {
-				return
-			}
+			cursor = next
 		}
 	}
 }
 
-// together reads settings and states of subscribers, whose names are every other one of pairs. Settings are read behind their
-// version: if they change in between, no batch begins under that version. The other way round they would pass for the newer ones.
-func (b *Bus) together(ctx context.Context, n int, pairs []string) (settings []any, states [][]any, err error) {
-	if len(pairs) == 0 {
-		return nil, nil, nil
+// read reads subscribers by name. Settings are read behind their version: if they change in between, no batch begins under that
+// version. The other way round they would pass for the newer ones.
+func (b *Bus) read(ctx context.Context, n int, names []string) (all []*Subscriber, err error) {
+	if len(names) == 0 {
+		return nil, nil
 	}
-	var names, fields []string
-	for i := 0; i < len(pairs); i += 2 {
-		names, fields = append(names, pairs[i]), append(fields, pairs[i], pairs[i]+":v", pairs[i]+":s")
+	var fields []string
+	for _, name := range names {
+		fields = append(fields, name, name+":v", name+":s")
 	}
-	pipe := b.client.Retrying.Pipeline()
-	all, wants := pipe.HMGet(ctx, b.key("whsub", n), fields...), pipe.HMGet(ctx, b.key("whconf", n), names...)
+	pipe := b.client.Retrying.Pipeline() // no transaction: a full server refuses it
+	states, settings := pipe.HMGet(ctx, b.key("whsub", n), fields...), pipe.HMGet(ctx, b.key("whconf", n), names...)
 	if _, err := pipe.Exec(ctx); err != nil {
-		return nil, nil, err
+		return nil, err
 	}
-	for left := all.Val(); len(left) > 0; left = left[3:] {
-		states = append(states, left[:3])
+	for i, name := range names {
+		text := func(v any) string { t, _ := v.(string); return t }
+		state := states.Val()[3*i:]
+		s := &Subscriber{Name: name, State: text(state[0]), Version: text(state[2]), stored: text(settings.Val()[i])}
+		s.Saved, _ = strconv.ParseInt(text(state[1]), 10, 64)
+		if s.stored != "" {
+			s.Settings = &Settings{}
+			s.wrong = decode("subscriber", name, s.stored, s.Settings, func(s *Settings) int { return s.V })
+		}
+		all = append(all, s)
 	}
-	return wants.Val(), states, nil
+	return all, nil
 }
 
-// Want replaces what a subscriber wants, as s was read, and returns the version of the settings. Nil settings forget the
-// subscriber. From then on no batch begins under other settings. It may be repeated. The error is ErrConflict if other settings
-// were stored meanwhile.
-func (b *Bus) Want(ctx context.Context, n int, s *Subscriber, wants *Settings) (version string, err error) {
-	text := ""
-	if wants != nil {
-		wants.V = 1
-		data, err := json.Marshal(wants)
-		if err != nil {
-			return "", err
+const mostChanges = 20
+
+// Change changes what a subscriber wants; from then on no batch begins under other settings. how changes the Settings of what is stored,
+// or sets them to nil, which forgets the subscriber. It may be called again, with what is stored by then. Without a
+// subscriber the error is ErrNoSubscriber, unless one is to be made: how gets new Settings then.
+func (b *Bus) Change(ctx context.Context, n int, name string, anew bool, how func(s *Subscriber) error) error {
+	for range mostChanges {
+		s, err := b.Subscriber(ctx, n, name)
+		switch {
+		case err != nil:
+			return err
+		case s.Settings == nil && !anew:
+			return fmt.Errorf("subscriber %s: %w", name, ErrNoSubscriber)
+		case s.Settings == nil:
+			s.Settings = &Settings{V: 1, Generation: rand.Text(), Topics: map[string]delivery.Span{}}
 		}
-		text = string(data)
+		wanted := map[Log]bool{} // of the logs that it wants, or has wanted
+		if err := mark(s, wanted, false); err != nil {
+			return err
+		}
+		if err := how(s); err != nil {
+			return err
+		}
+		if err := mark(s, wanted, true); err != nil {
+			return err
+		}
+		if err = b.store(ctx, n, s); err == nil {
+			return b.settlePins(ctx, name, wanted) // the owner may never hear of what is not wanted any more
+		}
+		if !errors.Is(err, ErrConflict) {
+			return err
+		}
 	}
-	log := b.client.Partition(b.name, Processor, n).Log
-	version, err = b.do(ctx, "want", []string{b.key("whconf", n), b.key("whsub", n), log}, s.Name, s.stored, text)
-	if err == nil && version == "" {
-		err = ErrConflict
+	return fmt.Errorf("subscriber %s: %w, %d times", name, ErrConflict, mostChanges)
+}
+
+// mark says of the logs that a subscriber wants that they are wanted, or are not.
+func mark(s *Subscriber, wanted map[Log]bool, are bool) error {
+	if s.Settings == nil {
+		return nil
 	}
-	return version, err
+	for name := range s.Settings.Topics {
+		log, err := ParseLog(name)
+		if err != nil {
+			return err
+		}
+		wanted[log] = are
+	}
+	return nil
+}
+
+// store replaces what a subscriber wants, as it was read. The error is ErrConflict if other settings were stored meanwhile.
+func (b *Bus) store(ctx context.Context, n int, s *Subscriber) error {
+	var text []byte
+	if s.Settings != nil {
+		var err error
+		if text, err = json.Marshal(s.Settings); err != nil {
+			return err
+		}
+	}
+	if string(text) == s.stored {
+		return nil
+	}
+	names := []string{b.key("whconf", n), b.key("whsub", n), b.client.Partition(b.name, Processor, n).Log}
+	return b.swap(ctx, names, s.Name, s.stored, string(text))
 }

@@ -65,7 +65,7 @@ func (b Tokens) Add(ctx context.Context, token string, t *Token) error {
 	if err != nil {
 		return err
 	}
-	return b.swap(ctx, "whtoken", t.Hash, "", string(text))
+	return b.swap(ctx, []string{b.key("whtoken", 0)}, t.Hash, "", string(text))
 }
 
 // All returns what is stored of all tokens.

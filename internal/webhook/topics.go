@@ -12,6 +12,9 @@ import (
 	"github.com/runnel-go/runnel/internal/delivery"
 )
 
+// TopicPartitions is how many partitions a topic has. It is in one of them, by its name.
+const TopicPartitions = 16
+
 // A Topic is what is stored of one. Its log goes on when it is removed and made again: numbers and positions stay what they are.
 type Topic struct {
 	V          int       `json:"v"`
@@ -65,49 +68,55 @@ func (b *Bus) Topics(ctx context.Context) (map[string]*Topic, error) {
 	return all, err
 }
 
-// SetTopic replaces what is stored of a topic, as old was read; nil is for a topic that is not there, and takes it away.
-func (b *Bus) SetTopic(ctx context.Context, name string, old, new *Topic) error {
-	was, is := "", ""
-	if old != nil {
-		was = old.stored
+// SetPublisher makes a client the publisher of a topic, as that was read, nil for one that is not there; and returns it as it is then. The error is
+// ErrConflict if it was changed meanwhile.
+func (b *Bus) SetPublisher(ctx context.Context, name string, t *Topic, client string) (*Topic, error) {
+	next := Topic{V: 1, Partitions: TopicPartitions, Created: time.Now().UTC()}
+	if t != nil {
+		next = *t
 	}
-	if new != nil {
-		new.V = 1
-		text, err := json.Marshal(new)
-		if err != nil {
-			return err
-		}
-		new.stored, is = string(text), string(text)
+	was := next.stored
+	next.Publisher = client
+	text, err := json.Marshal(&next)
+	if err != nil {
+		return nil, err
 	}
-	return b.swap(ctx, "whtopic", name, was, is)
+	next.stored = string(text)
+	return &next, b.swap(ctx, []string{b.key("whtopic", 0)}, name, was, next.stored)
+}
+
+// RemoveTopic takes a topic away, as it was read. The error is ErrConflict if it was changed meanwhile.
+func (b *Bus) RemoveTopic(ctx context.Context, name string, t *Topic) error {
+	return b.swap(ctx, []string{b.key("whtopic", 0)}, name, t.stored, "")
 }
 
 // Extents returns what logs have: the IDs of their first and last entries. Last is that of the last entry ever.
 func (b *Bus) Extents(ctx context.Context, logs []Log) (map[Log]delivery.Extent, error) {
 	pipe := b.client.Retrying.Pipeline()
-	firsts, lasts := make([]*redis.XMessageSliceCmd, len(logs)), make([]*redis.StringCmd, len(logs))
+	lasts, starts := make([]*redis.StringCmd, len(logs)), make([]Position, len(logs))
 	for i, l := range logs {
-		lasts[i], firsts[i] = pipe.Get(ctx, b.lastID(l)), pipe.XRangeN(ctx, b.Key(l), "-", "+", 1) // in this order: what is empty has lost the last one
+		lasts[i], starts[i].Log = pipe.Get(ctx, b.lastID(l)), l
 	}
-	_, err := pipe.Exec(ctx)
-	if err != nil && !errors.Is(err, redis.Nil) {
+	if _, err := pipe.Exec(ctx); err != nil && !errors.Is(err, redis.Nil) {
+		return nil, err
+	}
+	firsts, err := b.Next(ctx, starts) // behind the last ones: what is empty has lost the last one
+	if err != nil {
 		return nil, err
 	}
 	all := map[Log]delivery.Extent{}
 	for i, l := range logs {
-		var e delivery.Extent
-		if last, err := lasts[i].Result(); err == nil {
+		e := delivery.Extent{First: firsts[i]}
+		switch last, err := lasts[i].Result(); {
+		case err == nil:
 			if e.Last, err = delivery.ParseID(last); err != nil {
 				return nil, unreadable("the last ID of log", l.String(), err)
 			}
+		case !errors.Is(err, redis.Nil):
+			return nil, err
 		}
-		if some := firsts[i].Val(); len(some) > 0 {
-			if e.First, err = delivery.ParseID(some[0].ID); err != nil {
-				return nil, unreadable("the first entry of log", l.String(), err)
-			}
-			if before := e.First.N - 1; before > e.Last.N { // others came meanwhile, and went
-				e.Last = delivery.ID{MS: e.First.MS, N: before}
-			}
+		if before := e.First.N - 1; before > e.Last.N { // others came meanwhile, and went
+			e.Last = delivery.ID{MS: e.First.MS, N: before}
 		}
 		all[l] = e
 	}
@@ -127,20 +136,15 @@ func (b *Bus) Next(ctx context.Context, positions []Position) ([]delivery.ID, er
 	for i, p := range positions {
 		firsts[i] = pipe.XRangeN(ctx, b.Key(p.Log), "("+p.At.String(), "+", 1)
 	}
-	if len(positions) == 0 {
-		return nil, nil
-	}
-	if _, err := pipe.Exec(ctx); err != nil {
-		return nil, err
-	}
+	_, err := pipe.Exec(ctx)
 	ids := make([]delivery.ID, len(positions))
-	for i := range positions {
-		if some := firsts[i].Val(); len(some) > 0 {
-			var err error
-			if ids[i], err = delivery.ParseID(some[0].ID); err != nil {
-				return nil, unreadable("an entry of log", positions[i].Log.String(), err)
+	for i, p := range positions {
+		for _, entry := range firsts[i].Val() {
+			var wrong error
+			if ids[i], wrong = delivery.ParseID(entry.ID); wrong != nil {
+				return nil, unreadable("an entry of log", p.Log.String(), wrong)
 			}
 		}
 	}
-	return ids, nil
+	return ids, err
 }

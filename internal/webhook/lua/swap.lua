@@ -1,9 +1,20 @@
--- Replaces a field of a hash, if nobody else has meanwhile. Repeated, it answers the same.
+-- Replaces a field of a hash, if nobody else has meanwhile. Repeated, it answers the same. Where the field is what a subscriber
+-- wants it tells the owner, which begins no batch under older settings from then on: see save.lua.
 --
--- KEYS    1 hash
--- ARGV    1 field   2 what is replaced, '' for nothing   3 what takes its place, '' to remove the field
+-- KEYS    1 hash   and of settings: 2 states   3 log of the delivery partition
+-- ARGV    1 field, the subscriber   2 what is replaced, '' for nothing   3 what takes its place, '' to remove the field
 -- Returns what the field has now, '' for nothing
-local now = call('HGET', KEYS[1], ARGV[1]) or ''
-if now ~= ARGV[2] then return now end
-if ARGV[3] == '' then call('HDEL', KEYS[1], ARGV[1]) else call('HSET', KEYS[1], ARGV[1], ARGV[3]) end
-return ARGV[3]
+local name, old, new = unpack(ARGV)
+local now = call('HGET', KEYS[1], name) or ''
+if now ~= old then return now end
+if new == '' then call('HDEL', KEYS[1], name) else call('HSET', KEYS[1], name, new) end
+if not KEYS[2] then return new end
+if new == '' then
+	call('HDEL', KEYS[2], name, name .. ':v', name .. ':s')
+else
+	local clock = call('TIME') -- so that a state of one that had this name before is never taken for its state
+	call('HSETNX', KEYS[2], name .. ':v', ('%.0f'):format(clock[1] * 1000000 + clock[2]))
+	call('HINCRBY', KEYS[2], name .. ':s', 1)
+end
+call('XADD', KEYS[3], '*', 'sub', name)
+return new

@@ -1,9 +1,0 @@
-package webhook
-
-// Types of events.
-const (
-	Create = "create"
-	Update = "update"
-	Delete = "delete"
-	Noop   = "noop"
-)
