@@ -91,13 +91,11 @@ func (b *Bus) Subscribe(ctx context.Context, s Subscription) error {
 	if err := b.ready(ctx); err != nil {
 		return err
 	}
+	book, logs := subscriptions{b}, map[iwebhook.Log]bool{}
 	for _, topic := range s.Topics {
 		if err := b.claim(ctx, topic, ""); err != nil {
 			return err
 		}
-	}
-	book, logs := subscriptions{b}, map[iwebhook.Log]bool{}
-	for _, topic := range s.Topics {
 		logs[b.logOf(topic)] = true
 	}
 	return book.change(ctx, s.Client, true, func(stored *iwebhook.Subscriber) error {
@@ -105,7 +103,7 @@ func (b *Bus) Subscribe(ctx context.Context, s Subscription) error {
 		w.Callback, w.Max, w.Timeout, w.Format = s.Callback, s.Max, s.Timeout.Milliseconds(), string(s.Format)
 		w.UUID = book.resealed(s.Client, fieldUUID, s.UUID, w.UUID)
 		book.sign(s.Client, w, s.Secret)
-		if err := book.begin(ctx, stored, logs); err != nil {
+		if err := book.start(ctx, stored, logs); err != nil {
 			return err
 		}
 		return book.end(ctx, w, func(log iwebhook.Log) bool { return !logs[log] })
@@ -176,8 +174,8 @@ func (b subscriptions) place(client, field string) sealPlace {
 	return sealPlace{b.calls.Client().Keys().App, b.name, client, field}
 }
 
-// begin has a subscriber get logs: those that are new to it from where they are now, where they are pinned.
-func (b subscriptions) begin(ctx context.Context, s *iwebhook.Subscriber, logs map[iwebhook.Log]bool) error {
+// start has a subscriber get logs: those that are new to it from where they are now, where they are pinned.
+func (b subscriptions) start(ctx context.Context, s *iwebhook.Subscriber, logs map[iwebhook.Log]bool) error {
 	var state delivery.State
 	if s.State != "" {
 		var err error

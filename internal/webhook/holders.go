@@ -27,9 +27,13 @@ func (b *Bus) Pin(ctx context.Context, l Log, subscriber string) (delivery.ID, e
 
 // settlePins makes the pins of a subscriber last until its owner holds the logs, as far as it wants these, and removes the others. Call it
 // when the settings are stored. It may be repeated.
-func (b *Bus) settlePins(ctx context.Context, subscriber string, wanted map[Log]bool) error {
+func (b *Bus) settlePins(ctx context.Context, subscriber string, wanted map[string]bool) error {
 	var calls []*store.ScriptCall
-	for log, is := range wanted {
+	for name, is := range wanted {
+		log, err := ParseLog(name)
+		if err != nil {
+			return err
+		}
 		calls = append(calls, call("settle", []string{b.holders(log)}, pinOf(subscriber), is))
 	}
 	b.client.Run(ctx, calls...)

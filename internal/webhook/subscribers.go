@@ -167,15 +167,17 @@ func (b *Bus) Change(ctx context.Context, n int, name string, anew bool, how fun
 		case s.Settings == nil:
 			s.Settings = &Settings{V: 1, Generation: rand.Text(), Topics: map[string]delivery.Span{}}
 		}
-		wanted := map[Log]bool{} // of the logs that it wants, or has wanted
-		if err := mark(s, wanted, false); err != nil {
-			return err
+		wanted := map[string]bool{} // of the logs that it wants, or has wanted
+		for log := range s.Settings.Topics {
+			wanted[log] = false
 		}
 		if err := how(s); err != nil {
 			return err
 		}
-		if err := mark(s, wanted, true); err != nil {
-			return err
+		if s.Settings != nil {
+			for log := range s.Settings.Topics {
+				wanted[log] = true
+			}
 		}
 		if err = b.store(ctx, n, s); err == nil {
 			return b.settlePins(ctx, name, wanted) // the owner may never hear of what is not wanted any more
@@ -185,21 +187,6 @@ func (b *Bus) Change(ctx context.Context, n int, name string, anew bool, how fun
 		}
 	}
 	return fmt.Errorf("subscriber %s: %w, %d times", name, ErrConflict, mostChanges)
-}
-
-// mark says of the logs that a subscriber wants that they are wanted, or are not.
-func mark(s *Subscriber, wanted map[Log]bool, are bool) error {
-	if s.Settings == nil {
-		return nil
-	}
-	for name := range s.Settings.Topics {
-		log, err := ParseLog(name)
-		if err != nil {
-			return err
-		}
-		wanted[log] = are
-	}
-	return nil
 }
 
 // store replaces what a subscriber wants, as it was read. The error is ErrConflict if other settings were stored meanwhile.
