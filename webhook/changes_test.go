@@ -172,11 +172,10 @@ func TestReadsOfASubscriberKeepTheirOrder(t *testing.T) {
 	p.publish("orders", 1)
 	c.hears("orders", 1)
 	held := proxy.On("HMGET", 1).Containing(p.key("whconf", "mail")).Do(faultproxy.HoldReply(nil))
-	reads := proxy.Hits("EXEC")
 	c.remove()
 	held.Wait(t)
 	c.subscribe()
-	redistest.Within(300*time.Millisecond, func() bool { return proxy.Hits("EXEC") > reads+1 }) // in vain: it waits for the first one
+	time.Sleep(300 * time.Millisecond) // a read that overtakes comes now
 	held.Release()
 	p.publish("orders", 1)
 	c.hears("orders", 2)

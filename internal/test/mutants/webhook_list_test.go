@@ -38,6 +38,7 @@ var webhookMutants = map[string][]mutant{
 		{"an owner replaces all pins", ownerGo, "h.urgent, h.pins = true, append(h.pins, s.name)", "h.urgent = h.pins != nil", gone + "topic_that_ended_and_goes_on"},
 		{"an owner takes over holders", ownerGo, "o.holds.of(o.b.logOf(name).String()).urgent = true", "_ = name", gone + "removed_while_nobody_owned_it"},
 		{"a former owner holds nothing", holdLua, "then return 0 end", "then local _ end", "TestAFormerOwnerHoldsNothing"},
+		{"a topic that was lost is made again", "webhook/topics.go", "!done || t == nil {", "!done {", "TestAServerThatForgetsEverything"},
 		{"holds need no memory", holdLua, "even_if_full(KEYS[1]) -- what it lets go takes more", "", needed},
 	},
 }
