@@ -11,6 +11,7 @@ require (
 )
 
 require (
+	code.dny.dev/ssrf v0.3.0 // indirect
 	github.com/Rican7/retry v0.3.1 // indirect
 	github.com/VictoriaMetrics/metrics v1.44.0 // indirect
 	github.com/fatih/color v1.7.0 // indirect

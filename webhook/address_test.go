@@ -62,6 +62,13 @@ func TestTheDialledAddressIsJudged(t *testing.T) {
 	}
 }
 
+func prefixes(texts ...string) (all []netip.Prefix) {
+	for _, text := range texts {
+		all = append(all, netip.MustParsePrefix(text))
+	}
+	return all
+}
+
 func errText(err error) string {
 	if err == nil {
 		return ""
@@ -80,20 +87,20 @@ func TestCallbacks(t *testing.T) {
 		"https://localhost/7f3a":                   "", // the dialer refuses what it leads to
 		"http://hooks.example.com/7f3a":            "begins with http://",
 		"HTTPS://hooks.example.com/7f3a":           "",
-		"":                                         "is missing",
+		"":                                         "does not begin with https://",
 		"hooks.example.com/7f3a":                   "does not begin with https://",
 		"ftp://hooks.example.com/7f3a":             "does not begin with https://",
 		"//hooks.example.com/7f3a":                 "does not begin with https://",
-		"https:7f3a":                               "has no host",
-		"https:///7f3a":                            "has no host",
-		"https://:443/7f3a":                        "has no host",
-		"https://u7f3a@hooks.example.com/":         "has a user",
-		"https://u:7f3a@hooks.example.com/":        "has a user",
-		"https://@hooks.example.com/":              "has a user",
-		"https://hooks.example.com/?k=7f3a":        "has a query",
-		"https://hooks.example.com/7f3a?":          "has a query",
-		"https://hooks.example.com/#7f3a":          "has a fragment",
-		"https://hooks.example.com/7f3a#":          "has a fragment",
+		"https:7f3a":                               "has no host that",
+		"https:///7f3a":                            "has no host that",
+		"https://:443/7f3a":                        "has no host that",
+		"https://u7f3a@hooks.example.com/":         "has a user, a query or a fragment",
+		"https://u:7f3a@hooks.example.com/":        "has a user, a query or a fragment",
+		"https://@hooks.example.com/":              "has a user, a query or a fragment",
+		"https://hooks.example.com/?k=7f3a":        "has a user, a query or a fragment",
+		"https://hooks.example.com/7f3a?":          "has a user, a query or a fragment",
+		"https://hooks.example.com/#7f3a":          "has a user, a query or a fragment",
+		"https://hooks.example.com/7f3a#":          "has a user, a query or a fragment",
 		"https://hooks example.com/7f3a":           "is no URL",
 		"https://hooks.example.com/\x00/7f3a":      "is no URL",
 		"https://hooks.example.com:7f3a/":          "is no URL",
@@ -103,14 +110,14 @@ func TestCallbacks(t *testing.T) {
 		"https://127.0.0.1/7f3a":                   "address 127.0.0.1 is not public",
 		"https://[::ffff:10.0.0.1]/7f3a":           "address 10.0.0.1 is not public",
 		"https://[fe80::1%25eth0]/7f3a":            "address fe80::1 is not public",
-		"https://2130706433/7f3a":                  "neither a name nor an address",
-		"https://0x7f000001/7f3a":                  "neither a name nor an address",
-		"https://0x7f.1/7f3a":                      "neither a name nor an address",
-		"https://127.1/7f3a":                       "neither a name nor an address",
-		"https://0177.0.0.1/7f3a":                  "neither a name nor an address",
-		"https://127.0.0.1./7f3a":                  "neither a name nor an address",
-		"https://hooks..7/7f3a":                    "neither a name nor an address",
-		"https://./7f3a":                           "neither a name nor an address",
+		"https://2130706433/7f3a":                  "no host that is a name or an address",
+		"https://0x7f000001/7f3a":                  "no host that is a name or an address",
+		"https://0x7f.1/7f3a":                      "no host that is a name or an address",
+		"https://127.1/7f3a":                       "no host that is a name or an address",
+		"https://0177.0.0.1/7f3a":                  "no host that is a name or an address",
+		"https://127.0.0.1./7f3a":                  "no host that is a name or an address",
+		"https://hooks..7/7f3a":                    "no host that is a name or an address",
+		"https://./7f3a":                           "no host that is a name or an address",
 		"https://a/" + strings.Repeat("7f3a", 254): "more than 1024 bytes",
 	} {
 		err := checkCallback(text, false, nil)

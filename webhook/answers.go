@@ -1,11 +1,14 @@
 package webhook
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"net/http"
+	"strconv"
 
 	"github.com/runnel-go/runnel"
+	"github.com/runnel-go/runnel/internal/guesses"
 	"github.com/runnel-go/runnel/internal/redisconn"
 	"github.com/runnel-go/runnel/internal/store"
 	iwebhook "github.com/runnel-go/runnel/internal/webhook"
@@ -13,18 +16,15 @@ import (
 
 // An httpError is an answer that refuses.
 type httpError struct {
-	code  int
-	text  string
-	after string // Retry-After
+	code int
+	text string
 }
 
 func (e *httpError) Error() string { return e.text }
 
-func refusal(code int, text string) error { return &httpError{code: code, text: text} }
+func refusal(code int, text string) *httpError { return &httpError{code, text} }
 
-func unavailable(text string) *httpError {
-	return &httpError{http.StatusServiceUnavailable, text, "1"}
-}
+var errInternal = refusal(http.StatusInternalServerError, "internal error, which the log has")
 
 // A writer is what an answer is written to.
 type writer struct {
@@ -32,14 +32,17 @@ type writer struct {
 	began bool
 }
 
-func (w *writer) WriteHeader(code int) {
-	w.began = true
-	w.ResponseWriter.WriteHeader(code)
-}
-
 func (w *writer) Write(p []byte) (int, error) {
 	w.began = true
 	return w.ResponseWriter.Write(p)
+}
+
+// done answers that something is done, without saying more.
+func done(w http.ResponseWriter, err error) error {
+	if err == nil {
+		w.WriteHeader(http.StatusNoContent)
+	}
+	return err
 }
 
 // reply answers with JSON.
@@ -54,59 +57,68 @@ func reply(w http.ResponseWriter, code int, v any) error {
 
 // refuse answers with an error. What nobody expects is logged, and not shown.
 func (a *api) refuse(w *writer, r *http.Request, err error) {
-	e := explain(err)
-	if e == nil {
-		if r.Context().Err() == nil {
-			a.logger().Error("request failed", "op", r.Method+" "+r.Pattern, "err", err)
-		}
-		e = &httpError{code: http.StatusInternalServerError, text: "internal error, which the log has"}
+	code, text := explain(err)
+	if code == http.StatusInternalServerError && !errors.Is(err, errInternal) && r.Context().Err() == nil {
+		a.log.Error("request failed", "op", r.Method+" "+r.Pattern, "err", err)
 	}
 	if w.began { // some rows are on their way
 		panic(http.ErrAbortHandler)
 	}
-	if e.after != "" {
-		w.Header().Set("Retry-After", e.after)
-	}
-	if e.code == http.StatusUnauthorized {
+	switch code {
+	case http.StatusUnauthorized:
 		w.Header().Set("WWW-Authenticate", `Basic realm="`+a.name+`"`)
+	case http.StatusTooManyRequests:
+		w.Header().Set("Retry-After", strconv.Itoa(int(guesses.Window.Seconds())))
+	case http.StatusServiceUnavailable:
+		w.Header().Set("Retry-After", "1")
+		if r.Pattern == "GET /pulse" {
+			code = http.StatusInternalServerError
+		}
 	}
-	_ = reply(w, e.code, map[string]string{"error": e.text})
+	_ = reply(w, code, map[string]string{"error": text})
 }
 
-// explain returns the answer to an error, nil if it should not happen. Errors of Redis are not shown.
-func explain(err error) *httpError {
+// refusals are answers to errors: with their own text, or another one.
+var refusals = []struct {
+	err  error
+	code int
+	text string
+}{
+	{ErrClaimed, http.StatusForbidden, ""},
+	{ErrNoTopic, http.StatusNotFound, ""},
+	{ErrNoSubscriber, http.StatusNotFound, ""},
+	{ErrTokenExists, http.StatusConflict, ""},
+	{iwebhook.ErrConflict, http.StatusConflict, "others change the same thing: try again"},
+	{store.ErrStreamFull, http.StatusServiceUnavailable, "the topic is full"},
+}
+
+// explain returns the answer to an error. Errors of Redis, and those that should not happen, are not shown.
+func explain(err error) (code int, text string) {
 	var known *httpError
 	var invalid *invalidError
 	var sent *runnel.SendError
 	switch {
 	case errors.As(err, &known):
-		return known
+		return known.code, known.text
 	case errors.As(err, &invalid):
-		return &httpError{code: http.StatusBadRequest, text: err.Error()}
-	case errors.Is(err, ErrClaimed):
-		return &httpError{code: http.StatusForbidden, text: err.Error()}
-	case errors.Is(err, ErrNoTopic), errors.Is(err, ErrNoSubscriber):
-		return &httpError{code: http.StatusNotFound, text: err.Error()}
-	case errors.Is(err, ErrTokenExists):
-		return &httpError{code: http.StatusConflict, text: ErrTokenExists.Error()}
-	case errors.Is(err, iwebhook.ErrConflict):
-		return &httpError{code: http.StatusConflict, text: "others change the same thing: try again"}
-	case errors.Is(err, store.ErrStreamFull):
-		return unavailable("the topic is full")
-	case !away(err):
-		return nil
-	case errors.As(err, &sent) && sent.Failed[0].Unknown:
-		return unavailable("Redis has not answered: it may be published. With an Idempotency-Key it can be sent again")
-	case errors.As(err, &sent):
-		return unavailable("Redis is not available: nothing is published")
-	case errors.Is(err, redisconn.ErrUnknownOutcome):
-		return unavailable("Redis has not answered: it may be done. It can be done again")
+		return http.StatusBadRequest, err.Error()
 	}
-	return unavailable("Redis is not available")
+	for _, one := range refusals {
+		if errors.Is(err, one.err) {
+			return one.code, cmp.Or(one.text, err.Error())
+		}
+	}
+	switch {
+	case !away(err):
+		return errInternal.code, errInternal.text
+	case errors.As(err, &sent) && sent.Failed[0].Unknown, errors.Is(err, redisconn.ErrUnknownOutcome):
+		return http.StatusServiceUnavailable, "Redis has not answered: it may be done. It can be done again, and an event with an Idempotency-Key"
+	}
+	return http.StatusServiceUnavailable, "Redis is not available"
 }
 
 // away reports whether Redis may do later what it has not done now.
 func away(err error) bool {
-	return redisconn.Unavailable(err) || redisconn.ReplyHas(err, "OOM ", "READONLY ", "MISCONF ", "NOREPLICAS ") ||
-		errors.Is(err, redisconn.ErrNotReplicated) || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)
+	return redisconn.Unavailable(err) || errors.Is(err, redisconn.ErrNotReplicated) || errors.Is(err, context.Canceled) ||
+		redisconn.ReplyHas(err, "OOM ", "READONLY ", "MISCONF ", "NOREPLICAS ")
 }

@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/runnel-go/runnel"
 	"github.com/runnel-go/runnel/webhook"
 )
 
@@ -91,7 +92,7 @@ func TestWrongAndRevokedTokens(t *testing.T) {
 	if len(all) != 1 || all[0].Client != "shop" || !slices.Equal(all[0].Roles, []webhook.Role{webhook.RolePublish, webhook.RoleSubscribe}) || !strings.HasPrefix(token, "shop--") || len(token) != len("shop--")+32 {
 		t.Errorf("got %+v", all)
 	}
-	if text := s.want(200, rootToken, "GET", "/api_tokens", ""); strings.Contains(text, token) || !strings.Contains(text, `"name":"shop","token":"`+all[0].ID+`"`) {
+	if text := s.want(200, rootToken, "GET", "/api_tokens", ""); strings.Contains(text, token) || !strings.Contains(text, `"name":"shop","roles":["publish","subscribe"],"token":"`+all[0].ID+`"`) {
 		t.Errorf("got %s", text)
 	}
 
@@ -218,6 +219,20 @@ func TestPanic(t *testing.T) {
 	s.bus.ServeHTTP(w, r)
 	if w.Code != 500 || strings.Contains(w.Body.String(), "s3cr3t") || strings.Contains(s.log.String(), "s3cr3t") || !strings.Contains(s.log.String(), "handler panicked") {
 		t.Errorf("got %d %s\n%s", w.Code, w.Body, s.log)
+	}
+}
+
+// An app that cannot begin answers so.
+func TestAppThatCannotBegin(t *testing.T) {
+	app := runnel.New("shop", &runnel.Options{RedisURL: "nonsense"})
+	bus := webhook.New(app, "bus", &webhook.Options{RootToken: rootToken})
+	for _, token := range []string{rootToken, "unknown"} {
+		r, w := httptest.NewRequest("GET", "/topics", nil), httptest.NewRecorder()
+		r.RemoteAddr = "127.0.0.1:1"
+		r.SetBasicAuth(token, "x")
+		if bus.ServeHTTP(w, r); w.Code != 500 || !strings.Contains(w.Body.String(), "internal error") {
+			t.Errorf("%s: got %d %s", token, w.Code, w.Body)
+		}
 	}
 }
 

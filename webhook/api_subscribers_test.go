@@ -21,10 +21,10 @@ func TestBadSubscriptions(t *testing.T) {
 	s := newSite(t, "", webhook.Options{})
 	token := s.token("mail")
 	for field, says := range map[string]string{
-		`"topics":[]`: "0 topics", `"topics":"orders"`: "field topics is not a list of texts", `"topics":["A"]`: "lower-case", `"topics":null`: "0 topics",
-		`"callback":"http://x.example"`: "http://", `"callback":"https://x.example/?a"`: "query", `"callback":"https://10.0.0.1/"`: "not public", `"callback":null`: "missing",
-		`"max":0`: "max 0", `"max":10001`: "max 10001", `"max":"10"`: "field max is not a whole number", `"timeout":-1`: "timeout -1", `"timeout":86400001`: "timeout", `"timeout":1.5`: "timeout",
-		`"uuid":"a:b"`: "uuid", `"uuid":1`: "field uuid is not a text", `"format":"array+id"`: "format", `"format":""`: "format", `"secret":"short"`: "secret", `"secret":false`: "neither true nor a text", `"secret":""`: "secret",
+		`"topics":[]`: "0 topics", `"topics":"orders"`: "field topics: ", `"topics":["A"]`: "lower-case", `"topics":null`: "0 topics",
+		`"callback":"http://x.example"`: "http://", `"callback":"https://x.example/?a"`: "query", `"callback":"https://10.0.0.1/"`: "not public", `"callback":null`: "https://",
+		`"max":0`: "field max: not a whole number from 1 to 10000", `"max":10001`: "max", `"max":"10"`: "field max", `"timeout":-1`: "timeout: not a whole number from 0 to 86400000", `"timeout":86400001`: "timeout", `"timeout":1.5`: "timeout",
+		`"uuid":"a:b"`: "uuid", `"uuid":1`: "field uuid: ", `"format":"array+id"`: "format", `"format":""`: "format", `"secret":"short"`: "secret", `"secret":false`: "neither true nor a text", `"secret":""`: "secret",
 		`"in_flight":2`: "unknown field", `"from":"0-0"`: "unknown field", `"retention":1`: "unknown field", `"order":"url"`: "unknown field", `"max_attempts":1`: "unknown field",
 	} {
 		body := `{"topics":["orders"],"callback":"https://mail.example/hook",` + field + `}`

@@ -1,26 +1,26 @@
 package webhook
 
 import (
-	"crypto/sha256"
+	"cmp"
 	"crypto/subtle"
 	"net/http"
 	"net/netip"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/runnel-go/runnel/internal/guesses"
+	iwebhook "github.com/runnel-go/runnel/internal/webhook"
 )
 
 // A caller is who has made a request.
 type caller struct {
 	client string // "root" for root
 	root   bool
-	roles  []string
+	roles  []Role
 	from   string // its address
 }
 
-func (c *caller) has(role Role) bool { return slices.Contains(c.roles, string(role)) }
+func (c *caller) has(role Role) bool { return slices.Contains(c.roles, role) }
 
 // Who may make a request.
 var (
@@ -31,67 +31,74 @@ var (
 	subscribers      = func(c *caller) bool { return c.root || c.has(RoleSubscribe) }
 )
 
-// A door decides which requests come in. It is safe for concurrent use.
-type door struct {
-	opts   *Options
-	tokens *tokens
-	tries  *guesses.Guard
-	cross  http.CrossOriginProtection
+// own is what a client does to its own subscription, and root to the one that the path or the query names.
+func own(do func(w http.ResponseWriter, r *http.Request, c *caller, name string) error) func(http.ResponseWriter, *http.Request, *caller) error {
+	return func(w http.ResponseWriter, r *http.Request, c *caller) error {
+		named := cmp.Or(r.PathValue("name"), r.URL.Query().Get("subscriber"))
+		switch {
+		case named == "" && c.root:
+			return invalidf("root has no subscription: name one with ?subscriber=")
+		case named != "" && !c.root && named != c.client:
+			return refusal(http.StatusForbidden, "this is the subscription of another client")
+		}
+		name := cmp.Or(named, c.client)
+		if err := checkClient(name); err != nil {
+			return err
+		}
+		return do(w, r, c, name)
+	}
 }
 
 // secure returns an error unless nobody on the way has read the request.
-func (d *door) secure(r *http.Request) error {
-	remote := hostOf(r.RemoteAddr)
-	ok := r.TLS != nil || d.opts.AllowHTTP || remote.IsLoopback()
-	if says := r.Header.Values("X-Forwarded-Proto"); r.TLS == nil && !d.opts.AllowHTTP && len(says) > 0 && d.trusts(remote) {
+func (a *api) secure(r *http.Request) error {
+	remote := addressIn(r.RemoteAddr)
+	ok := r.TLS != nil || a.opts.AllowHTTP || remote.IsLoopback()
+	if says := r.Header.Values("X-Forwarded-Proto"); r.TLS == nil && !a.opts.AllowHTTP && len(says) > 0 && a.trusts(remote) {
 		ok = len(says) == 1 && strings.EqualFold(says[0], "https")
 	}
 	if !ok {
 		return refusal(http.StatusForbidden, "this request came without TLS, and so did its token: use https. Behind a proxy that has TLS name it in TrustProxies, and let it set X-Forwarded-Proto; AllowHTTP lets everybody in")
 	}
-	if d.cross.Check(r) != nil {
+	if a.cross.Check(r) != nil {
 		return refusal(http.StatusForbidden, "the request came from a page of another origin")
 	}
 	return nil
 }
 
 // admit returns who has made a request.
-func (d *door) admit(r *http.Request) (*caller, error) {
-	from := d.clientOf(r)
-	c := &caller{from: from}
-	if addr, err := netip.ParseAddr(from); err == nil {
-		from = guesses.Address(netip.AddrPortFrom(addr, 0).String())
+func (a *api) admit(r *http.Request) (*caller, error) {
+	if err := a.secure(r); err != nil {
+		return nil, err
 	}
-	if d.tries.Blocked(from) {
-		return nil, errGuesses
+	at := a.origin(r)
+	c, from := &caller{from: at.String()}, guesses.Address(netip.AddrPortFrom(at, 0).String())
+	tooMany := refusal(http.StatusTooManyRequests, "too many wrong tokens from this address: wait a minute")
+	if a.tries.Blocked(from) {
+		return nil, tooMany
 	}
 	token := tokenOf(r)
 	if token == "" {
 		return nil, refusal(http.StatusUnauthorized, "a token is needed: as the user name of HTTP Basic, or as Authorization: Bearer")
 	}
-	given, root := sha256.Sum256([]byte(token)), sha256.Sum256([]byte(d.opts.RootToken))
-	if d.opts.RootToken != "" && subtle.ConstantTimeCompare(given[:], root[:]) == 1 {
+	if root := a.opts.RootToken; root != "" && sameSecret(token, root) {
 		c.client, c.root = "root", true
-	} else {
-		found, err := d.tokens.find(r.Context(), token)
-		if err != nil {
-			return nil, err
-		}
-		if found != nil {
-			c.client, c.roles = found.Client, found.Roles
-		}
+	} else if found, err := (tokens{a.Bus}).find(r.Context(), token); err != nil {
+		return nil, err
+	} else if found != nil {
+		c.client, c.roles = found.Client, found.Roles
 	}
 	switch right := c.client != ""; {
-	case !d.tries.Try(from, right):
-		return nil, errGuesses
+	case !a.tries.Try(from, right):
+		return nil, tooMany
 	case !right:
 		return nil, refusal(http.StatusUnauthorized, "this token is not known")
 	}
 	return c, nil
 }
 
-var errGuesses = &httpError{
-	code: http.StatusTooManyRequests, text: "too many wrong tokens from this address: wait a minute", after: strconv.Itoa(int(guesses.Window.Seconds())),
+// sameSecret compares in a time that tells nothing of what is right.
+func sameSecret(given, right string) bool {
+	return subtle.ConstantTimeCompare([]byte(iwebhook.HashOf(given)), []byte(iwebhook.HashOf(right))) == 1
 }
 
 // tokenOf returns the token of a request, "" for none.
@@ -106,33 +113,30 @@ func tokenOf(r *http.Request) string {
 	return strings.TrimSpace(token)
 }
 
-// clientOf returns the address that a request came from: the last one that no trusted proxy has.
-func (d *door) clientOf(r *http.Request) string {
-	at := hostOf(r.RemoteAddr)
-	if !at.IsValid() {
-		return r.RemoteAddr
-	}
+// origin returns the address that a request came from: the last one that no trusted proxy has.
+func (a *api) origin(r *http.Request) netip.Addr {
+	at := addressIn(r.RemoteAddr)
 	through := strings.Split(strings.Join(r.Header.Values("X-Forwarded-For"), ","), ",")
 	for _, text := range slices.Backward(through) {
-		text = strings.TrimSpace(text)
-		before, err := netip.ParseAddr(text)
-		if err != nil {
-			before = hostOf(text) // some proxies name the port, too
-		}
-		if !before.IsValid() || !d.trusts(at) {
+		before := addressIn(strings.TrimSpace(text))
+		if !before.IsValid() || !a.trusts(at) {
 			break
 		}
-		at = before.Unmap()
+		at = before
 	}
-	return at.String()
+	return at
 }
 
-func (d *door) trusts(at netip.Addr) bool {
-	return slices.ContainsFunc(d.opts.TrustProxies, func(p netip.Prefix) bool { return p.Contains(at) })
+func (a *api) trusts(at netip.Addr) bool {
+	return slices.ContainsFunc(a.opts.TrustProxies, func(p netip.Prefix) bool { return p.Contains(at) })
 }
 
-// hostOf returns the address of a remote address, an invalid one if it is no address of IP.
-func hostOf(remote string) netip.Addr {
-	at, _ := netip.ParseAddrPort(remote)
-	return at.Addr().Unmap().WithZone("")
+// addressIn returns an address, with a port or without one, an invalid one if it is none of IP.
+func addressIn(text string) netip.Addr {
+	at, err := netip.ParseAddr(text)
+	if err != nil {
+		with, _ := netip.ParseAddrPort(text)
+		at = with.Addr()
+	}
+	return at.Unmap().WithZone("")
 }

@@ -73,10 +73,8 @@ type Options struct {
 }
 
 const (
-	defaultConnect = 2 * time.Second
-	defaultTimeout = 20 * time.Second
-	leastToken     = 20
-	hintsKept      = 4096
+	leastToken = 20
+	hintsKept  = 4096
 )
 
 // A Bus is an HTTP event bus. Its methods are safe for concurrent use. It is an http.Handler for the API.
@@ -85,15 +83,15 @@ type Bus struct {
 	app  *runnel.App
 	opts Options
 
-	claims  claims
-	streams sync.Map // topics whose metadata this process has stored
+	claims  recent[string] // publishers of topics
+	streams sync.Map       // topics whose metadata this process has stored
 	places  *places
 	reads   chan struct{} // for reads at once that are for one subscriber
 	feeds   *feeds
 	sender  *sender
 	seal    *sealer
 	handler http.Handler
-	tokens  *tokens
+	known   recent[*iwebhook.Token] // tokens by hash, nil for none
 	count   *counts
 
 	mu     sync.Mutex // held by begin, which sets what follows
@@ -126,9 +124,7 @@ func New(app *runnel.App, name string, opts *Options) *Bus {
 	}
 	b.app, b.handler = app, newAPI(b)
 	b.places, b.feeds, b.reads = newPlaces(o.Concurrency, o.PerHost), newFeeds(b), make(chan struct{}, readsAtOnce)
-	b.sender = newSender(senderOptions{
-		connectTimeout: o.ConnectTimeout, timeout: o.Timeout, tls: o.TLS, allow: o.AllowAddresses, transport: o.Transport, version: version(),
-	})
+	b.sender = newSender(o)
 	b.count = extension.Own(app, func() (*counts, *extension.Extension) {
 		c := &counts{}
 		return c, buses.New(&c.Counters, c.commands())
@@ -139,8 +135,7 @@ func New(app *runnel.App, name string, opts *Options) *Bus {
 
 // newBus returns a bus that checks, seals and remembers, but reaches nothing yet.
 func newBus(name string, o Options) (b *Bus, err error) {
-	b = &Bus{name: name, claims: claims{known: map[string]claim{}}}
-	b.tokens = newTokens(b)
+	b = &Bus{name: name, log: slog.New(slog.DiscardHandler)}
 	if b.opts, err = o.resolved(); err == nil {
 		b.seal, err = newSealer(b.opts.SealKeys)
 	}
@@ -201,8 +196,8 @@ func (o Options) resolved() (Options, error) {
 		within("MinFree", &o.MinFree, 0, 0, o.MaxMemory/2),
 		within("Concurrency", &o.Concurrency, 256, 2, 4096),
 		within("PerHost", &o.PerHost, 32, 1, math.MaxInt),
-		within("ConnectTimeout", &o.ConnectTimeout, defaultConnect, time.Millisecond, math.MaxInt64),
-		within("Timeout", &o.Timeout, defaultTimeout, time.Millisecond, math.MaxInt64),
+		within("ConnectTimeout", &o.ConnectTimeout, 2*time.Second, time.Millisecond, math.MaxInt64),
+		within("Timeout", &o.Timeout, 20*time.Second, time.Millisecond, math.MaxInt64),
 		within("DedupWindow", &o.DedupWindow, 10*time.Minute, time.Second, math.MaxInt64),
 	)...)
 }

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"log/slog"
 	"net/netip"
 	"slices"
 	"strings"
@@ -95,7 +94,7 @@ func (c *counts) open(r *buses.Request) (*Bus, error) {
 	if err != nil {
 		return nil, err
 	}
-	b.log, b.calls, b.count = slog.New(slog.DiscardHandler), iwebhook.New(r.Client, name), c
+	b.calls, b.count = iwebhook.New(r.Client, name), c
 	b.stream = &appview.Stream{Name: name, Meta: meta, Partition: runnel.XXHash.Func, Ensure: func(context.Context) error { return nil }}
 	return b, nil
 }
@@ -191,8 +190,11 @@ func runTokenAdd(ctx context.Context, o *order) error {
 
 // runTokenRemove takes the ID, or the token itself, which is not written down.
 func runTokenRemove(ctx context.Context, o *order) error {
-	id := iwebhook.TokenID(o.Arg(0))
-	return o.Change(ctx, "token rm", id, "the token "+id+" is removed", "remove the token "+id+"?", func(ctx context.Context, _ *buses.BusChange) error {
-		return o.bus.RemoveToken(ctx, o.Arg(0))
+	t, err := iwebhook.Tokens{Bus: o.bus.calls}.Named(ctx, o.Arg(0))
+	if err != nil || t == nil {
+		return cmp.Or(err, ErrNoToken)
+	}
+	return o.Change(ctx, "token rm", t.ID(), "the token "+t.ID()+" is removed", "remove the token "+t.ID()+"?", func(ctx context.Context, _ *buses.BusChange) error {
+		return tokens{o.bus}.remove(ctx, t)
 	})
 }

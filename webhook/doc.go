@@ -24,6 +24,6 @@
 //	seal.go        secrets as they are stored
 //	server.go      the HTTP API: paths, methods, panics, audit; auth.go: who asks
 //	routes.go      what it does; body.go: what it reads; answers.go: how it refuses
-//	tokens.go      its tokens
+//	tokens.go      its tokens; recent.go: what a process has looked up a moment ago
 //	subscribers.go subscribers as they are now, also over HTTP
 package webhook

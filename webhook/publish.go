@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net/url"
 	"slices"
+	"strings"
 	"time"
 	"unicode/utf8"
 
@@ -100,8 +101,8 @@ func checkURL(text string, allowHTTP bool) error {
 	switch {
 	case len(text) > mostURL:
 		return invalidf("url has %d characters, more than %d", len(text), mostURL)
-	case !utf8.ValidString(text): // JSON would change it
-		return invalidf("url is not UTF-8")
+	case !utf8.ValidString(text) || strings.ContainsAny(text, "\u2028\u2029"): // JSON would change it
+		return invalidf("url is not UTF-8, or has a line separator")
 	case err != nil || u.Host == "":
 		return invalidf("url is not absolute")
 	case u.Scheme != "https" && (u.Scheme != "http" || !allowHTTP):

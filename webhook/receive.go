@@ -1,14 +1,9 @@
 package webhook
 
 import (
-	"bytes"
 	"context"
-	"crypto/sha256"
-	"crypto/subtle"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"io"
 	"math"
 	"mime"
 	"net/http"
@@ -81,7 +76,7 @@ const defaultMaxBody = 4 << 20
 //
 // It panics if fn is nil or an option is wrong.
 func Receive(opts ReceiveOptions, fn func(ctx context.Context, b *Batch) error) http.Handler {
-	rc := &receiver{maxBody: opts.MaxBody, seen: opts.Seen, fn: fn, now: time.Now}
+	rc := &receiver{ReceiveOptions: opts, fn: fn}
 	for i, text := range opts.Secrets {
 		key, err := parseSecret(text)
 		if err != nil {
@@ -97,11 +92,7 @@ func Receive(opts ReceiveOptions, fn func(ctx context.Context, b *Batch) error) 
 	case strings.Contains(opts.UUID, ":"):
 		panic("webhook: Receive: UUID has a colon")
 	case opts.MaxBody == 0:
-		rc.maxBody = defaultMaxBody
-	}
-	if opts.UUID != "" {
-		sum := sha256.Sum256([]byte(opts.UUID + ":" + basicPassword))
-		rc.credentials = &sum
+		rc.MaxBody = defaultMaxBody
 	}
 	return rc
 }
@@ -110,99 +101,73 @@ func Receive(opts ReceiveOptions, fn func(ctx context.Context, b *Batch) error) 
 const basicPassword = "x"
 
 type receiver struct {
-	keys        [][]byte
-	credentials *[sha256.Size]byte // of user and password
-	maxBody     int64
-	seen        func(ctx context.Context, id string) (bool, error)
-	fn          func(ctx context.Context, b *Batch) error
-	now         func() time.Time
+	ReceiveOptions
+	keys [][]byte
+	fn   func(ctx context.Context, b *Batch) error
 }
 
 func (rc *receiver) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	if status, err := rc.admit(r); err != nil {
-		switch status {
+	b, err := rc.read(r)
+	if err != nil {
+		code, text := explain(err)
+		switch code {
 		case http.StatusMethodNotAllowed:
 			w.Header().Set("Allow", http.MethodPost)
 		case http.StatusUnauthorized:
 			w.Header().Set("WWW-Authenticate", `Basic realm="webhook"`)
 		}
-		http.Error(w, err.Error(), status)
+		http.Error(w, text, code)
 		return
 	}
-	b, status, err := rc.read(w, r)
-	if err != nil {
-		http.Error(w, err.Error(), status)
-		return
+	err = rc.handle(r.Context(), b)
+	switch said := verdict.Of(err); {
+	case err == nil:
+		w.WriteHeader(http.StatusNoContent)
+	case said.Kind == verdict.Retry:
+		w.Header().Set("Retry-After", strconv.FormatFloat(math.Ceil(said.After.Seconds()), 'f', 0, 64))
+		http.Error(w, err.Error(), http.StatusServiceUnavailable)
+	default:
+		http.Error(w, err.Error(), http.StatusInternalServerError)
 	}
-	if err := rc.handle(r.Context(), b); err != nil {
-		refuse(w, err)
-		return
-	}
-	w.WriteHeader(http.StatusNoContent)
 }
 
-// admit judges what is known before the body is read.
-func (rc *receiver) admit(r *http.Request) (status int, err error) {
-	if r.Method != http.MethodPost {
-		return http.StatusMethodNotAllowed, errors.New("batches are posted")
+// read returns the batch in a request, if it comes from the sender.
+func (rc *receiver) read(r *http.Request) (*Batch, error) {
+	user, password, _ := r.BasicAuth()
+	kind, _, _ := mime.ParseMediaType(r.Header.Get("Content-Type"))
+	switch {
+	case r.Method != http.MethodPost:
+		return nil, refusal(http.StatusMethodNotAllowed, "batches are posted")
+	case rc.UUID != "" && !sameSecret(user+":"+password, rc.UUID+":"+basicPassword):
+		return nil, refusal(http.StatusUnauthorized, "user or password is wrong")
+	case kind != "application/json":
+		return nil, refusal(http.StatusUnsupportedMediaType, "the content type is not application/json")
 	}
-	if rc.credentials != nil {
-		user, password, _ := r.BasicAuth()
-		sum := sha256.Sum256([]byte(user + ":" + password))
-		if subtle.ConstantTimeCompare(sum[:], rc.credentials[:]) != 1 {
-			return http.StatusUnauthorized, errors.New("user or password is wrong")
-		}
-	}
-	if kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err != nil || kind != "application/json" {
-		return http.StatusUnsupportedMediaType, errors.New("the content type is not application/json")
-	}
-	return 0, nil
-}
-
-// read returns the batch in a request, if the sender has signed it.
-func (rc *receiver) read(w http.ResponseWriter, r *http.Request) (b *Batch, status int, err error) {
-	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, rc.maxBody))
-	if large := (*http.MaxBytesError)(nil); errors.As(err, &large) {
-		return nil, http.StatusRequestEntityTooLarge, fmt.Errorf("the body has more than %d bytes", rc.maxBody)
-	}
+	body, err := textOf(r, rc.MaxBody)
 	if err != nil {
-		return nil, http.StatusBadRequest, errors.New("the body is incomplete")
+		return nil, err
 	}
-	b = &Batch{ID: r.Header.Get(headerBatch)}
+	b := &Batch{ID: r.Header.Get(headerBatch)}
 	if len(rc.keys) > 0 {
-		if err := verify(rc.keys, r.Header, body, rc.now()); err != nil {
-			return nil, http.StatusForbidden, err
+		if err := verify(rc.keys, r.Header, body, time.Now()); err != nil {
+			return nil, refusal(http.StatusForbidden, err.Error())
 		}
 		b.ID = r.Header.Get(headerID) // the one that is signed
 	}
-	if b.Events, err = decodeEvents(body); err != nil {
-		return nil, http.StatusBadRequest, err
-	}
 	b.Attempt, _ = strconv.Atoi(r.Header.Get(headerAttempt))
 	b.Epoch, _ = strconv.ParseInt(r.Header.Get(headerEpoch), 10, 64)
-	return b, 0, nil
+	b.Events, err = decodeEvents(body)
+	return b, err
 }
 
 func (rc *receiver) handle(ctx context.Context, b *Batch) error {
-	if rc.seen != nil && b.ID != "" {
-		if seen, err := rc.seen(ctx, b.ID); seen || err != nil {
+	if rc.Seen != nil && b.ID != "" {
+		if seen, err := rc.Seen(ctx, b.ID); seen || err != nil {
 			return err
 		}
 	}
 	return rc.fn(ctx, b)
 }
-
-// refuse answers that the batch was not handled.
-func refuse(w http.ResponseWriter, err error) {
-	status := http.StatusInternalServerError
-	if said := verdict.Of(err); said.Kind == verdict.Retry {
-		status = http.StatusServiceUnavailable
-		w.Header().Set("Retry-After", strconv.FormatFloat(math.Ceil(said.After.Seconds()), 'f', 0, 64))
-	}
-	http.Error(w, err.Error(), status)
-}
-
-var errNoBatch = errors.New("the body is no batch of events")
 
 // wireEvent is an event as a delivery has it, in this order. Fields that a later release adds are ignored.
 type wireEvent struct {
@@ -219,32 +184,22 @@ type wireEvent struct {
 const receivedMost = 10_000
 
 // decodeEvents reads an array of events, or a single one.
-func decodeEvents(body []byte) ([]Event, error) {
-	d := json.NewDecoder(bytes.NewReader(body))
-	array := bytes.HasPrefix(bytes.TrimLeft(body, " \t\r\n"), []byte("["))
-	if array {
-		if _, err := d.Token(); err != nil {
-			return nil, errNoBatch
-		}
+func decodeEvents(body []byte) (events []Event, err error) {
+	all, _, err := listOf(body)
+	if err != nil || len(all) == 0 || len(all) > receivedMost {
+		return nil, errNoBatch
 	}
-	var events []Event
-	for d.More() && (array || len(events) == 0) {
+	for _, one := range all {
 		var from wireEvent
-		if d.Decode(&from) != nil || from.Type == "" || len(events) == receivedMost {
+		if json.Unmarshal(one, &from) != nil || from.Type == "" {
 			return nil, errNoBatch
 		}
 		events = append(events, from.event())
 	}
-	if array {
-		if _, err := d.Token(); err != nil {
-			return nil, errNoBatch
-		}
-	}
-	if _, err := d.Token(); !errors.Is(err, io.EOF) || len(events) == 0 {
-		return nil, errNoBatch
-	}
 	return events, nil
 }
+
+var errNoBatch = refusal(http.StatusBadRequest, "the body is no batch of events")
 
 func (from *wireEvent) event() Event {
 	e := Event{Topic: from.Topic, Type: from.Type, URL: from.URL, T: from.Timestamp.UTC()}

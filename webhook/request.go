@@ -10,7 +10,6 @@ import (
 	"io"
 	"net"
 	"net/http"
-	"net/netip"
 	"strconv"
 	"time"
 )
@@ -25,16 +24,6 @@ const (
 	maxRetryAfter   = time.Hour
 )
 
-// senderOptions say how a sender talks to receivers. Zero: the default.
-type senderOptions struct {
-	connectTimeout time.Duration // for a name's lookup and a TCP connection, 2 s
-	timeout        time.Duration // for an exchange, from the lookup to the end of the answer's body, 20 s
-	tls            *tls.Config   // is copied
-	allow          []netip.Prefix
-	transport      http.RoundTripper // in place of the sender's own: nothing guards its addresses
-	version        string            // for the User-Agent
-}
-
 // A sender posts batches to receivers. It is safe for concurrent use.
 type sender struct {
 	transport        http.RoundTripper
@@ -43,13 +32,10 @@ type sender struct {
 }
 
 // newSender panics if certificates would not be verified.
-func newSender(o senderOptions) *sender {
-	s := &sender{
-		transport: o.transport, agent: "runnel-webhook/" + cmp.Or(o.version, "devel"),
-		connect: cmp.Or(o.connectTimeout, defaultConnect), timeout: cmp.Or(o.timeout, defaultTimeout),
-	}
+func newSender(o *Options) *sender {
+	s := &sender{transport: o.Transport, connect: o.ConnectTimeout, timeout: o.Timeout, agent: "runnel-webhook/" + cmp.Or(version(), "devel")}
 	if s.transport == nil {
-		s.transport = newTransport(o.tls, &net.Dialer{Timeout: s.connect, ControlContext: guardDial(o.allow)})
+		s.transport = newTransport(o.TLS, &net.Dialer{Timeout: s.connect, ControlContext: guardDial(o.AllowAddresses)})
 	}
 	return s
 }
@@ -69,13 +55,6 @@ func newTransport(config *tls.Config, dialer *net.Dialer) *http.Transport {
 		Proxy: nil, DialContext: dialer.DialContext, TLSClientConfig: secure, Protocols: protocols,
 		MaxIdleConns: idleAll, MaxIdleConnsPerHost: idlePerHost, IdleConnTimeout: idleTimeout,
 		MaxResponseHeaderBytes: maxAnswerHeader, DisableCompression: true,
-	}
-}
-
-// closeIdle closes the connections that nothing uses.
-func (s *sender) closeIdle() {
-	if t, ok := s.transport.(interface{ CloseIdleConnections() }); ok {
-		t.CloseIdleConnections()
 	}
 }
 
@@ -111,14 +90,9 @@ type answer struct {
 
 // post makes one exchange, which ends with ctx or after the timeout. It never sends a batch twice and follows no
 // redirect. An answer of 2xx is settled even if its body is cut off, too long or too slow.
-func (s *sender) post(ctx context.Context, d *attempt) answer {
+func (s *sender) post(ctx context.Context, d *attempt) (a answer) {
 	began := time.Now()
-	a := s.exchange(ctx, d, began)
-	a.took = time.Since(began)
-	return a
-}
-
-func (s *sender) exchange(ctx context.Context, d *attempt, began time.Time) answer {
+	defer func() { a.took = time.Since(began) }()
 	limited, cancel := context.WithTimeout(ctx, s.timeout)
 	defer cancel()
 	req, err := s.request(limited, d, began)
@@ -130,16 +104,19 @@ func (s *sender) exchange(ctx context.Context, d *attempt, began time.Time) answ
 		return answer{err: req.URL.Host + ": " + s.trouble(ctx, limited, err)}
 	}
 	text := readAnswer(resp)
-	a := answer{status: resp.StatusCode, outcome: outcomeOf(resp.StatusCode)}
-	if a.outcome == settled {
-		return a
+	switch a.status = resp.StatusCode; {
+	case a.status/100 == 2:
+		return answer{status: a.status, outcome: settled}
+	case a.status == http.StatusGone:
+		a.outcome = gone
+	case a.status == http.StatusRequestEntityTooLarge:
+		a.outcome = tooLarge
+	case a.status == http.StatusTooManyRequests, a.status == http.StatusServiceUnavailable:
+		a.retryAfter = retryAfter(resp.Header, time.Now())
 	}
 	a.err = fmt.Sprintf("%s: answered %d", req.URL.Host, a.status)
 	if text := redact(text, req, d); text != "" {
 		a.err += ": " + text
-	}
-	if a.status == http.StatusTooManyRequests || a.status == http.StatusServiceUnavailable {
-		a.retryAfter = retryAfter(resp.Header, time.Now())
 	}
 	return a
 }
@@ -178,18 +155,6 @@ func readAnswer(resp *http.Response) []byte {
 		_, _ = io.CopyN(io.Discard, resp.Body, maxAnswerBody-shownFrom)
 	}
 	return head
-}
-
-func outcomeOf(status int) outcome {
-	switch {
-	case status >= 200 && status <= 299:
-		return settled
-	case status == http.StatusGone:
-		return gone
-	case status == http.StatusRequestEntityTooLarge:
-		return tooLarge
-	}
-	return failed
 }
 
 // retryAfter returns how long an answer asks to wait, 0 if it does not say so.

@@ -20,10 +20,16 @@ var discard = log.New(io.Discard, "", 0)
 // long is a timeout that no test waits for.
 const long = time.Minute
 
-func senderOf(t *testing.T, o senderOptions) *sender {
+func senderOf(t *testing.T, o Options) *sender {
 	t.Helper()
-	s := newSender(o)
-	t.Cleanup(s.closeIdle)
+	o, err := o.resolved()
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := newSender(&o)
+	if transport, ok := s.transport.(*http.Transport); ok {
+		t.Cleanup(transport.CloseIdleConnections)
+	}
 	return s
 }
 

@@ -4,8 +4,6 @@ import (
 	"crypto/aes"
 	"crypto/cipher"
 	"encoding/base64"
-	"encoding/binary"
-	"errors"
 	"fmt"
 	"strings"
 
@@ -13,8 +11,7 @@ import (
 )
 
 const (
-	sealKeySize = 32 // AES-256
-
+	sealKeySize  = 32                    // AES-256
 	sealedPrefix = iwebhook.SealedPrefix // base64 of nonce and sealed text
 	plainPrefix  = "p1:"                 // what is stored without keys
 )
@@ -22,13 +19,9 @@ const (
 // A sealPlace is where a sealed text belongs. It opens nowhere else.
 type sealPlace struct{ app, bus, subscriber, field string }
 
-// data are the additional data of a place. The lengths keep the parts apart.
-func (p sealPlace) data() (data []byte) {
-	for _, part := range []string{p.app, p.bus, p.subscriber, p.field} {
-		data = binary.AppendUvarint(data, uint64(len(part)))
-		data = append(data, part...)
-	}
-	return data
+// data are the additional data of a place. No name has a zero byte.
+func (p sealPlace) data() []byte {
+	return []byte(strings.Join([]string{p.app, p.bus, p.subscriber, p.field}, "\x00"))
 }
 
 // A sealer encrypts what is secret but has to be read again. It is safe for concurrent use.
@@ -38,12 +31,9 @@ type sealer struct{ keys []cipher.AEAD }
 func newSealer(keys [][]byte) (*sealer, error) {
 	s := &sealer{}
 	for i, key := range keys {
-		if len(key) != sealKeySize {
-			return nil, fmt.Errorf("seal key %d has %d bytes instead of %d", i+1, len(key), sealKeySize)
-		}
 		block, err := aes.NewCipher(key)
-		if err != nil {
-			return nil, fmt.Errorf("seal key %d: %w", i+1, err)
+		if err != nil || len(key) != sealKeySize {
+			return nil, fmt.Errorf("seal key %d has %d bytes instead of %d", i+1, len(key), sealKeySize)
 		}
 		aead, err := cipher.NewGCMWithRandomNonce(block)
 		if err != nil {
@@ -56,16 +46,13 @@ func newSealer(keys [][]byte) (*sealer, error) {
 
 // parseSealKeys reads keys from base64 with commas between them. Its error shows nothing of them.
 func parseSealKeys(text string) (keys [][]byte, err error) {
-	if strings.TrimSpace(text) == "" {
+	if text == "" {
 		return nil, nil
 	}
 	for i, part := range strings.Split(text, ",") {
 		key, err := base64.StdEncoding.DecodeString(strings.TrimSpace(part))
 		if err != nil {
 			return nil, fmt.Errorf("seal key %d is not base64", i+1)
-		}
-		if len(key) != sealKeySize {
-			return nil, fmt.Errorf("seal key %d has %d bytes instead of %d", i+1, len(key), sealKeySize)
 		}
 		keys = append(keys, key)
 	}
@@ -80,37 +67,24 @@ func (s *sealer) seal(plain string, at sealPlace) string {
 	return sealedPrefix + base64.StdEncoding.EncodeToString(s.keys[0].Seal(nil, nil, []byte(plain), at.data()))
 }
 
-var (
-	errNotStored = errors.New("not what a bus has stored")
-	errNoSealKey = errors.New("sealed, but there are no seal keys")
-	errWrongKey  = errors.New("no seal key opens it")
-)
-
 // open returns what was sealed at a place, or stored there without keys. Its error shows nothing of it.
 func (s *sealer) open(stored string, at sealPlace) (string, error) {
-	plain, err := s.unseal(stored, at)
-	if err != nil {
-		return "", fmt.Errorf("open %s of subscriber %s: %w", at.field, at.subscriber, err)
-	}
-	return plain, nil
-}
-
-func (s *sealer) unseal(stored string, at sealPlace) (string, error) {
 	if plain, ok := strings.CutPrefix(stored, plainPrefix); ok {
 		return plain, nil
 	}
+	why := "no seal key opens it"
 	encoded, ok := strings.CutPrefix(stored, sealedPrefix)
-	sealed, err := base64.StdEncoding.DecodeString(encoded)
-	switch {
+	switch sealed, err := base64.StdEncoding.DecodeString(encoded); {
 	case !ok || err != nil:
-		return "", errNotStored
+		why = "not what a bus has stored"
 	case len(s.keys) == 0:
-		return "", errNoSealKey
-	}
-	for _, key := range s.keys {
-		if plain, err := key.Open(nil, nil, sealed, at.data()); err == nil {
-			return string(plain), nil
+		why = "sealed, but there are no seal keys"
+	default:
+		for _, key := range s.keys {
+			if plain, err := key.Open(nil, nil, sealed, at.data()); err == nil {
+				return string(plain), nil
+			}
 		}
 	}
-	return "", errWrongKey
+	return "", fmt.Errorf("open %s of subscriber %s: %s", at.field, at.subscriber, why)
 }

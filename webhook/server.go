@@ -3,13 +3,9 @@ package webhook
 import (
 	"context"
 	"fmt"
-	"log/slog"
-	"maps"
 	"net/http"
 	"path"
 	"runtime/debug"
-	"slices"
-	"strings"
 
 	"github.com/runnel-go/runnel/internal/guesses"
 	"github.com/runnel-go/runnel/internal/store"
@@ -22,51 +18,49 @@ func (b *Bus) ServeHTTP(w http.ResponseWriter, r *http.Request) { b.handler.Serv
 // An api is the HTTP API of a bus.
 type api struct {
 	*Bus
-	door    *door
-	mux     *http.ServeMux
-	slowest claims // the slowest subscribers of full topics
+	mux     http.ServeMux
+	tries   *guesses.Guard // of tokens
+	cross   http.CrossOriginProtection
+	slowest recent[string] // subscribers of full topics
 }
 
 // A route is what a method does at a path.
 type route struct {
+	at  string             // as http.ServeMux has it
 	who func(*caller) bool // may; nil: nobody is asked
 	do  func(w http.ResponseWriter, r *http.Request, c *caller) error
 }
 
 func newAPI(b *Bus) *api {
-	a := &api{
-		Bus: b, mux: http.NewServeMux(), slowest: claims{known: map[string]claim{}},
-		door: &door{opts: &b.opts, tokens: b.tokens, tries: guesses.New()},
+	a := &api{Bus: b, tries: guesses.New()}
+	for _, one := range []route{
+		{"GET /topics", anyToken, a.listTopics},
+		{"POST /topics/{name}", publishers, a.publish},
+		{"DELETE /topics/{name}", publishersOrRoot, a.deleteTopic},
+		{"POST /subscription", subscribers, own(a.subscribe)},
+		{"POST /subscriber", subscribers, own(a.subscribe)},
+		{"DELETE /subscriber", subscribers, own(a.unsubscribe)},
+		{"DELETE /subscriber/topics/{topic}", subscribers, own(a.unsubscribe)},
+		{"GET /subscriptions", anyToken, a.listSubscribers},
+		{"GET /subscribers", anyToken, a.listSubscribers},
+		{"POST /subscribers/{name}/pause", subscribers, own(a.pause)},
+		{"POST /subscribers/{name}/resume", subscribers, own(a.resume)},
+		{"PUT /subscribers/{name}/secret", subscribers, own(a.setSecret)},
+		{"GET /api_tokens", onlyRoot, a.listTokens},
+		{"POST /api_tokens", onlyRoot, a.makeToken},
+		{"DELETE /api_tokens/{id}", onlyRoot, a.deleteToken},
+		{"GET /pulse", anyToken, a.pulse},
+		{"GET /pulse/scaling", anyToken, a.scaling},
+		{"GET /health", nil, a.health},
+		{"GET /health/ping", nil, a.health},
+	} {
+		a.mux.HandleFunc(one.at, func(w http.ResponseWriter, r *http.Request) {
+			if err := a.call(w, r, one); err != nil {
+				a.refuse(w.(*writer), r, err)
+			}
+		})
 	}
-	for at, methods := range a.routes() {
-		a.mux.Handle(at, a.serve(methods))
-	}
-	a.mux.Handle("/", a.serve(nil))
 	return a
-}
-
-func (a *api) routes() map[string]map[string]route {
-	subscribe := map[string]route{"POST": {subscribers, a.subscribe}}
-	list := map[string]route{"GET": {anyToken, a.listSubscribers}}
-	health := map[string]route{"GET": {nil, a.health}}
-	return map[string]map[string]route{
-		"/topics":                    {"GET": {anyToken, a.listTopics}},
-		"/topics/{name}":             {"POST": {publishers, a.publish}, "DELETE": {publishersOrRoot, a.deleteTopic}},
-		"/subscription":              subscribe,
-		"/subscriber":                {"POST": subscribe["POST"], "DELETE": {subscribers, a.unsubscribe}},
-		"/subscriber/topics/{topic}": {"DELETE": {subscribers, a.unsubscribe}},
-		"/subscriptions":             list,
-		"/subscribers":               list,
-		"/subscribers/{name}/pause":  {"POST": {subscribers, a.pause}},
-		"/subscribers/{name}/resume": {"POST": {subscribers, a.resume}},
-		"/subscribers/{name}/secret": {"PUT": {subscribers, a.setSecret}},
-		"/api_tokens":                {"GET": {onlyRoot, a.listTokens}, "POST": {onlyRoot, a.addToken}},
-		"/api_tokens/{id}":           {"DELETE": {onlyRoot, a.removeToken}},
-		"/pulse":                     {"GET": {anyToken, a.pulse}},
-		"/pulse/scaling":             {"GET": {anyToken, a.scaling}},
-		"/health":                    health,
-		"/health/ping":               health,
-	}
 }
 
 // ServeHTTP serves a request.
@@ -76,83 +70,51 @@ func (a *api) ServeHTTP(out http.ResponseWriter, r *http.Request) {
 	h.Set("Content-Type", "application/json")
 	h.Set("Cache-Control", "no-store")
 	h.Set("X-Content-Type-Options", "nosniff")
+	_ = a.begin() // so that there is a log; its error comes again
 	defer func() {
-		v := recover()
-		if v == nil {
-			return
-		}
-		if v == http.ErrAbortHandler { //nolint:errorlint // it is panicked as it is
+		switch v := recover(); v {
+		case nil:
+		case http.ErrAbortHandler:
 			panic(v)
+		default:
+			a.log.Error("handler panicked", "op", r.Method+" "+r.Pattern, "kind", fmt.Sprintf("%T", v), "stack", string(debug.Stack()))
+			a.refuse(w, r, errInternal)
 		}
-		a.logger().Error("handler panicked", "op", r.Method+" "+r.Pattern, "kind", fmt.Sprintf("%T", v), "stack", string(debug.Stack()))
-		a.refuse(w, r, refusal(http.StatusInternalServerError, "internal error, which the log has"))
 	}()
-	if r.URL.Path != path.Clean(r.URL.Path) {
-		a.refuse(w, r, errNoPath) // the mux would redirect to where it believes to be
+	knows := func(method string) bool { // the mux would redirect from paths that are not clean, to where it believes to be
+		_, pattern := a.mux.Handler(&http.Request{Method: method, URL: r.URL})
+		return pattern != "" && r.URL.Path == path.Clean(r.URL.Path)
+	}
+	if knows(r.Method) {
+		a.mux.ServeHTTP(w, r)
 		return
 	}
-	a.mux.ServeHTTP(w, r)
-}
-
-var errNoPath = refusal(http.StatusNotFound, "there is no such path")
-
-// serve returns the handler of a path.
-func (a *api) serve(methods map[string]route) http.Handler {
-	allowed := slices.Sorted(maps.Keys(methods))
-	if methods["GET"].do != nil {
-		allowed = append(allowed, "HEAD")
+	err := refusal(http.StatusNotFound, "there is no such path")
+	for _, method := range []string{"GET", "HEAD", "POST", "PUT", "DELETE"} {
+		if knows(method) {
+			h.Add("Allow", method)
+			err = refusal(http.StatusMethodNotAllowed, "this path does not know "+r.Method)
+		}
 	}
-	return http.HandlerFunc(func(out http.ResponseWriter, r *http.Request) {
-		w := out.(*writer)
-		method := r.Method
-		if method == http.MethodHead {
-			method = http.MethodGet
-		}
-		route, ok := methods[method]
-		err := errNoPath
-		switch {
-		case ok:
-			err = a.call(w, r, route)
-		case methods != nil:
-			w.Header().Set("Allow", strings.Join(allowed, ", "))
-			err = refusal(http.StatusMethodNotAllowed, "this path knows "+strings.Join(allowed, ", "))
-		}
-		if err != nil {
-			a.refuse(w, r, err)
-		}
-	})
+	a.refuse(w, r, err)
 }
 
 // call lets a request in and does what it asks for.
-func (a *api) call(w *writer, r *http.Request, route route) error {
-	if route.who == nil {
-		return route.do(w, r, nil)
+func (a *api) call(w http.ResponseWriter, r *http.Request, one route) error {
+	if one.who == nil {
+		return one.do(w, r, nil)
 	}
-	if err := a.door.secure(r); err != nil {
-		return err
-	}
-	c, err := a.door.admit(r)
-	if err == nil && !route.who(c) {
+	c, err := a.admit(r)
+	if err == nil && !one.who(c) {
 		err = refusal(http.StatusForbidden, "this token has no role that may do this")
 	}
 	if err == nil {
 		err = a.ready(r.Context())
 	}
 	if err == nil {
-		err = route.do(w, r, c)
-	}
-	if r.Pattern == "/pulse" && err != nil && away(err) {
-		err = refusal(http.StatusInternalServerError, "Redis is not available")
+		err = one.do(w, r, c)
 	}
 	return err
-}
-
-// logger returns where the bus logs.
-func (a *api) logger() *slog.Logger {
-	if a.begin() != nil {
-		return slog.New(slog.DiscardHandler)
-	}
-	return a.log
 }
 
 // deed does something. If root does it the audit stream has it.
@@ -165,13 +127,6 @@ func (a *api) deed(r *http.Request, c *caller, what, on string, do func(context.
 	}, func(ctx context.Context) (string, error) { return "", do(ctx) })
 	if err == nil && unnoted != nil {
 		a.log.Error("outcome is not in the audit", "op", what, "err", unnoted)
-	}
-	return err
-}
-
-func done(w http.ResponseWriter, err error) error {
-	if err == nil {
-		w.WriteHeader(http.StatusNoContent)
 	}
 	return err
 }

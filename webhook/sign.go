@@ -48,15 +48,9 @@ func formatSecret(key []byte) string {
 // parseSecret returns the key in a secret. Its error shows nothing of it.
 func parseSecret(text string) ([]byte, error) {
 	encoded, ok := strings.CutPrefix(text, secretPrefix)
-	if !ok {
-		return nil, fmt.Errorf("a secret begins with %s", secretPrefix)
-	}
 	key, err := base64.StdEncoding.Strict().DecodeString(encoded)
-	if err != nil {
-		return nil, fmt.Errorf("a secret is base64 behind %s", secretPrefix)
-	}
-	if len(key) < secretLeast || len(key) > secretMost {
-		return nil, fmt.Errorf("a secret has %d to %d bytes, this one has %d", secretLeast, secretMost, len(key))
+	if !ok || err != nil || len(key) < secretLeast || len(key) > secretMost {
+		return nil, fmt.Errorf("a secret is %s and %d to %d bytes in base64", secretPrefix, secretLeast, secretMost)
 	}
 	return key, nil
 }
@@ -80,8 +74,7 @@ func signatureOf(key []byte, id, at string, body []byte) string {
 
 var (
 	errUnsigned  = errors.New("the request is not signed")
-	errTimestamp = errors.New("webhook-timestamp is no number of seconds")
-	errStale     = errors.New("webhook-timestamp is more than 5 minutes from now")
+	errTimestamp = errors.New("webhook-timestamp is no time within 5 minutes from now")
 	errSignature = errors.New("no signature is right")
 )
 
@@ -91,13 +84,10 @@ func verify(keys [][]byte, h http.Header, body []byte, now time.Time) error {
 	if id == "" || at == "" || given == "" {
 		return errUnsigned
 	}
-	seconds, err := strconv.ParseInt(at, 10, 64)
-	if err != nil {
-		return errTimestamp
-	}
 	// Compared as numbers, since no time.Duration holds what a stranger may send.
-	if most := int64(tolerance / time.Second); seconds < now.Unix()-most || seconds > now.Unix()+most {
-		return errStale
+	seconds, err := strconv.ParseInt(at, 10, 64)
+	if most := int64(tolerance / time.Second); err != nil || seconds < now.Unix()-most || seconds > now.Unix()+most {
+		return errTimestamp
 	}
 	signatures := strings.Fields(given)
 	right := func(key []byte) bool {

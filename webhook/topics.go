@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/runnel-go/runnel"
@@ -59,33 +58,6 @@ func checkClient(name string) error {
 		return invalidf("client %.80q: a name has 1 to 64 letters, digits, - and _", name)
 	}
 	return nil
-}
-
-// claimed is for how long a process believes what it knows of a topic.
-const claimed = time.Second
-
-type claim struct {
-	publisher string
-	at        time.Time
-}
-
-// claims are the publishers of topics as they were a moment ago.
-type claims struct {
-	mu    sync.Mutex
-	known map[string]claim
-}
-
-func (c *claims) of(topic string) (publisher string, ok bool) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	known := c.known[topic]
-	return known.publisher, time.Since(known.at) < claimed
-}
-
-func (c *claims) set(topic, publisher string) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.known[topic] = claim{publisher, time.Now()}
 }
 
 // claim makes a topic, and client its publisher if it has none; "" makes the topic alone.
@@ -160,7 +132,7 @@ func (b *Bus) DeleteTopic(ctx context.Context, topic string) error {
 	}
 	b.claims.set(topic, closedTopic)
 	select { // others publish as long as they believe that it is theirs
-	case <-time.After(claimed + claimed/10):
+	case <-time.After(believed + believed/10):
 	case <-ctx.Done():
 		return ctx.Err()
 	}

@@ -75,10 +75,11 @@ func ParseLog(text string) (Log, error) {
 // Key returns the key of a log.
 func (b *Bus) Key(l Log) string { return b.client.Keys().Partition(b.Stream(l.Topic), l.Partition) }
 
-func (b *Bus) lastID(l Log) string {
+func (l Log) lastID(b *Bus) string {
 	return store.LastID(b.client.Keys(), b.Stream(l.Topic), l.Partition)
 }
-func (b *Bus) holders(l Log) string {
+
+func (l Log) holders(b *Bus) string {
 	return store.Holders(b.client.Keys(), b.Stream(l.Topic), l.Partition)
 }
 

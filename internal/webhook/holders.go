@@ -18,7 +18,7 @@ func pinOf(subscriber string) string { return "pin:" + subscriber }
 // Pin returns the end of a log, and has the log keep what comes behind it for a subscriber: for a minute, or longer if Change stores
 // settings that name the log.
 func (b *Bus) Pin(ctx context.Context, l Log, subscriber string) (delivery.ID, error) {
-	at, err := b.do(ctx, "pin", []string{b.holders(l), b.lastID(l)}, pinOf(subscriber), pinned.Milliseconds())
+	at, err := b.do(ctx, "pin", []string{l.holders(b), l.lastID(b)}, pinOf(subscriber), pinned.Milliseconds())
 	if err != nil {
 		return delivery.ID{}, err
 	}
@@ -34,7 +34,7 @@ func (b *Bus) settlePins(ctx context.Context, subscriber string, wanted map[stri
 		if err != nil {
 			return err
 		}
-		calls = append(calls, call("settle", []string{b.holders(log)}, pinOf(subscriber), is))
+		calls = append(calls, call("settle", []string{log.holders(b)}, pinOf(subscriber), is))
 	}
 	b.client.Run(ctx, calls...)
 	for _, c := range calls {
@@ -65,7 +65,7 @@ func (b *Bus) Hold(ctx context.Context, n int, h Hold, keep int64) error {
 	for _, name := range h.Pinned {
 		args = append(args, pinOf(name))
 	}
-	text, err := b.do(ctx, "hold", []string{b.holders(h.Log), b.Key(h.Log)}, args...)
+	text, err := b.do(ctx, "hold", []string{h.Log.holders(b), b.Key(h.Log)}, args...)
 	if err != nil {
 		return fmt.Errorf("hold log %s: %w", h.Log, err)
 	}
@@ -74,7 +74,7 @@ func (b *Bus) Hold(ctx context.Context, n int, h Hold, keep int64) error {
 	}
 	meta, _, err := b.client.LoadMeta(ctx, b.Stream(h.Log.Topic))
 	if err == nil {
-		_, err = b.client.Trim(ctx, []store.TrimRequest{{Log: b.Key(h.Log), Processors: meta.Processors, Size: keep, Holders: b.holders(h.Log)}})
+		_, err = b.client.Trim(ctx, []store.TrimRequest{{Log: b.Key(h.Log), Processors: meta.Processors, Size: keep, Holders: h.Log.holders(b)}})
 	}
 	return err
 }

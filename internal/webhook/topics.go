@@ -95,7 +95,7 @@ func (b *Bus) Extents(ctx context.Context, logs []Log) (map[Log]delivery.Extent,
 	pipe := b.client.Retrying.Pipeline()
 	lasts, starts := make([]*redis.StringCmd, len(logs)), make([]Position, len(logs))
 	for i, l := range logs {
-		lasts[i], starts[i].Log = pipe.Get(ctx, b.lastID(l)), l
+		lasts[i], starts[i].Log = pipe.Get(ctx, l.lastID(b)), l
 	}
 	if _, err := pipe.Exec(ctx); err != nil && !errors.Is(err, redis.Nil) {
 		return nil, err

@@ -70,6 +70,7 @@ var dependencies = map[string][]string{
 	"github.com/pierrec/lz4/v4":           {"codec"},
 	"github.com/cespare/xxhash/v2":        {"partitioner.go", "python"},
 	"github.com/robfig/cron/v3":           {"internal/cron"},
+	"code.dny.dev/ssrf":                   {"webhook"},
 	"github.com/VictoriaMetrics/metrics":  {"metrics"},
 	"github.com/prometheus/client_golang": {"metrics/collector"},
 	"github.com/alicebob/miniredis/v2":    {"internal/embedded"},
