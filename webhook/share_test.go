@@ -1,0 +1,95 @@
+package webhook_test
+
+import (
+	"fmt"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/runnel-go/runnel"
+	"github.com/runnel-go/runnel/webhook"
+)
+
+// A crowd counts requests that are under way at once, of those who have failed three times.
+type crowd struct {
+	sync.Mutex
+	failed  map[string]int // by host
+	now     int
+	largest int
+	few     int // subscribers that have not failed three times
+}
+
+func (c *crowd) young() int {
+	c.Lock()
+	defer c.Unlock()
+	return c.few
+}
+
+// hang is a receiver that does not answer.
+func (c *crowd) hang(one *request) int {
+	c.Lock()
+	failing := c.failed[one.host] >= 3
+	if failing {
+		c.now++
+		c.largest = max(c.largest, c.now)
+	}
+	c.Unlock()
+	<-one.ctx.Done()
+	c.Lock()
+	defer c.Unlock()
+	if failing {
+		c.now--
+	}
+	if c.failed[one.host]++; c.failed[one.host] == 3 {
+		c.few--
+	}
+	return 0
+}
+
+// Subscribers that have failed three times have half of the requests among them, all of that half, and the others go on.
+func TestFailingSubscribersShareHalf(t *testing.T) {
+	const hanging, healthy = 20, 5
+	opts := &webhook.Options{
+		Concurrency: 8, PerHost: 1000, Timeout: 5 * time.Second,
+		Retry: &runnel.Retry{Max: 1_000_000, MinBackoff: time.Second, MaxBackoff: time.Second},
+	}
+	inRig(t, opts, func(r *rig) {
+		r.start("one")
+		c := &crowd{failed: map[string]int{}, few: hanging}
+		for i := range hanging {
+			name := fmt.Sprint("dead", i)
+			r.answer(name+".example", c.hang)
+			r.subscribe(name, 10, -1, "orders")
+		}
+		for i := range healthy {
+			r.subscribe(fmt.Sprint("mail", i), 10, -1, "orders")
+		}
+		r.publish("orders", 0, 1)
+		for c.young() > 0 { // all eight of them may be taken until then
+			time.Sleep(time.Second)
+		}
+		time.Sleep(2 * opts.Timeout) // what they had begun before has ended
+		began := time.Now()
+		for i := range 100 {
+			r.publish("orders", 1+i, 1)
+			time.Sleep(100 * time.Millisecond)
+		}
+		time.Sleep(time.Second)
+		if c.largest != opts.Concurrency/2 {
+			t.Errorf("%d requests of failing subscribers at once, want %d", c.largest, opts.Concurrency/2)
+		}
+		for i := range healthy {
+			name := fmt.Sprint("mail", i)
+			if got := r.had(name, "orders"); !slices.Equal(got, numbers(0, 101)) {
+				t.Errorf("%s has %d of 101 events\n%s", name, len(got), r.told.String())
+			}
+			for _, one := range r.of(name) {
+				if late := one.at.UnixMilli() - one.events[0].T; one.at.After(began) && late > 100 {
+					t.Errorf("%s gets an event after %d ms", name, late)
+					break
+				}
+			}
+		}
+	})
+}
