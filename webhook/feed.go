@@ -18,7 +18,7 @@ const (
 	feedRead   = 128             // entries of a log in one read
 	pastRead   = 256             // for one that is behind
 	feedWait   = 5 * time.Second // for which a read blocks
-	feedBytes  = 64 << 20        // that all logs have in memory
+	feedBytes  = 16 << 20        // that all logs have in memory
 	leastFeed  = 256 << 10       // that each log has
 	partBytes  = 256 << 10       // from which on a part is complete
 	eventBytes = 64              // of an event beside its payload

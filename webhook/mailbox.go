@@ -2,19 +2,9 @@ package webhook
 
 import "sync"
 
-// A signal wakes one goroutine. Setting it again before that changes nothing.
-type signal chan struct{}
-
-func (s signal) set() {
-	select {
-	case s <- struct{}{}:
-	default:
-	}
-}
-
 // A mailbox is what other goroutines have for an owner's. Its methods may be called concurrently, and never block.
 type mailbox struct {
-	again signal // there is something
+	again chan struct{} // there is something
 
 	mu     sync.Mutex
 	posted []func()
@@ -25,7 +15,10 @@ func (m *mailbox) post(do func()) {
 	m.mu.Lock()
 	m.posted = append(m.posted, do)
 	m.mu.Unlock()
-	m.again.set()
+	select {
+	case m.again <- struct{}{}:
+	default:
+	}
 }
 
 // take returns what has come.

@@ -20,8 +20,7 @@ type owner struct {
 	n     int
 	fence string
 	epoch int64
-	mail  *mailbox
-	room  signal // there may be a place
+	mail  mailbox
 
 	subs    map[string]*subscriber
 	readers map[string]map[*subscriber]bool // by log
@@ -50,7 +49,7 @@ const (
 func newOwner(ctx context.Context, b *Bus, own *worker.Ownership) *owner {
 	n, epoch := own.At()
 	o := &owner{
-		b: b, own: own, log: own.Log(), n: n, epoch: epoch, fence: own.Fence(), mail: &mailbox{again: make(signal, 1)}, room: make(signal, 1),
+		b: b, own: own, log: own.Log(), n: n, epoch: epoch, fence: own.Fence(), mail: mailbox{again: make(chan struct{}, 1)},
 		subs: map[string]*subscriber{}, readers: map[string]map[*subscriber]bool{}, changed: map[string]bool{}, blocked: map[place][]*subscriber{},
 	}
 	o.reads = outage.New(o.log, "log", nil)
@@ -261,7 +260,7 @@ func (o *owner) turn() {
 	o.holds.run()
 }
 
-// unblock looks again at subscribers that wait for a place.
+// unblock looks again at subscribers that wait for a place: there may be one.
 func (o *owner) unblock() {
 	waiting := o.blocked
 	o.blocked = map[place][]*subscriber{}
@@ -279,24 +278,18 @@ func (o *owner) unblock() {
 
 // wait waits until there is something to do.
 func (o *owner) wait(changed <-chan struct{}, look <-chan time.Time) {
-	ending, ended := o.own.Ending(), o.ctx.Done()
+	ending := o.own.Ending()
 	if o.ending {
 		ending = nil
 	}
-	if o.ctx.Err() != nil { // what is under way ends
-		ended = nil
-	}
 	select {
 	case <-o.mail.again:
-	case <-o.room:
-		o.unblock()
 	case <-changed:
 		for _, s := range o.subs {
 			o.look(s)
 		}
 	case <-ending:
 		o.ending = true
-	case <-ended:
 	case <-look:
 	}
 	if time.Now().After(o.own.LeaseEnd()) {

@@ -41,7 +41,7 @@ func (p *places) free(at place) {
 	defer p.mu.Unlock()
 	p.count(at, -1)
 	for o := range p.waiting {
-		o.room.set()
+		o.mail.post(o.unblock)
 	}
 	clear(p.waiting)
 }

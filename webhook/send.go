@@ -35,14 +35,14 @@ func (s *subscriber) lookAt(at time.Time) {
 // begin begins a batch, if one can begin. Otherwise it sees to it that the subscriber is looked at when that may be so.
 func (s *subscriber) begin(now time.Time) bool {
 	o := s.o
-	until, paused := s.paused(now)
+	pause := s.wants.Paused
 	switch {
 	case o.ending || s.blocked || !o.own.Open(""):
 		return false
-	case paused && !until.IsZero():
-		s.lookAt(until)
-		return false
-	case paused:
+	case pause.In(now):
+		if !pause.Until.IsZero() {
+			s.lookAt(pause.Until)
+		}
 		return false
 	}
 	at := s.place()

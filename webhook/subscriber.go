@@ -128,15 +128,6 @@ func keysAt(secrets []secret, at time.Time) (keys [][]byte) {
 	return keys
 }
 
-// paused reports whether an operator holds the subscriber back, and until when; the zero time: until that changes.
-func (s *subscriber) paused(now time.Time) (until time.Time, is bool) {
-	p := s.wants.Paused
-	if p == nil || !p.Until.IsZero() && !now.Before(p.Until) {
-		return time.Time{}, false
-	}
-	return p.Until, true
-}
-
 // place returns what a request of the subscriber counts for.
 func (s *subscriber) place() place {
 	open := s.w.State().Open
@@ -163,21 +154,19 @@ func (s *subscriber) changed() {
 
 // fill loads what the subscriber can take: from memory, or by a read for it alone.
 func (s *subscriber) fill() {
-	for log, behind := range s.w.Wants() {
-		for !s.reading[log] {
+	for log := range s.logs {
+		for before := (delivery.ID{N: -1}); !s.reading[log]; {
+			behind, more := s.w.Wants(log)
+			if !more || behind == before {
+				break
+			}
+			before = behind
 			events, cold := s.o.b.feeds.after(log, behind, max(s.w.Room(), 1))
-			if cold || len(events) == 0 && s.w.Lacks(log) { // memory may not have come as far as what was begun or ended
+			if len(events) > 0 {
+				s.load(log, events)
+			} else if cold || s.w.Lacks(log) { // memory may not have come as far as what was begun or ended
 				s.read(log, behind)
 			}
-			if cold || len(events) == 0 {
-				break
-			}
-			s.load(log, events)
-			next, more := s.w.Wants()[log]
-			if !more || next == behind {
-				break
-			}
-			behind = next
 		}
 	}
 }

@@ -214,7 +214,7 @@ func (g *game) excuse(l *list) {
 
 // load lets the owner read a log, at most so many entries.
 func (g *game) load(most int) {
-	wants := g.w.Wants()
+	wants := wants(g.w)
 	for _, log := range slices.Sorted(maps.Keys(wants)) {
 		if g.IntN(2) == 0 {
 			continue

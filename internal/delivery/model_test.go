@@ -252,7 +252,7 @@ func (g *game) finish(lax bool) {
 	for rounds := 0; ; rounds++ {
 		g.now += 100
 		idle := true
-		for log, behind := range g.w.Wants() {
+		for log, behind := range wants(g.w) {
 			events := g.behind(log, behind)
 			if g.w.Load(log, events) > 0 {
 				g.ahead = ahead(g.w.State(), g.spans)

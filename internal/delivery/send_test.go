@@ -278,7 +278,7 @@ func TestDisableAndResume(t *testing.T) {
 		t.Errorf("off: %q", got)
 	}
 	want(t, w, 1000, "nothing")
-	if got := w.Wants(); len(got) > 0 {
+	if got := wants(w); len(got) > 0 {
 		t.Errorf("it wants %v", got)
 	}
 	w.Apply(s)

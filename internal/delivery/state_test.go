@@ -73,7 +73,7 @@ func FuzzParseState(f *testing.F) {
 			t.Fatalf("%s: %+v", text, got)
 		}
 		w := New(s, Settings{Max: 2, Resumed: s.Resumed + 1, Spans: spans})
-		for log := range w.Wants() {
+		for log := range wants(w) {
 			w.Load(log, []Event{{log, ID{1 << 61, 1}, "{}"}, {log, ID{1 << 61, 5}, "{}"}})
 			w.Load(log, nil)
 		}

@@ -105,23 +105,17 @@ func (w *Window) Apply(s Settings) {
 // Room returns how many more events may be loaded, besides members of the open batch.
 func (w *Window) Room() int { return max(0, max(1, w.s.Max)-len(w.free)) }
 
-// Wants returns the logs to read on, and behind which ID. Without room these are the logs of which the batch of a former owner still
-// lacks members. A disabled subscriber wants nothing.
-func (w *Window) Wants() map[string]ID {
-	wants := map[string]ID{}
-	for log, at := range w.loaded {
-		end, ends := w.state.end(log, w.s.Spans)
-		if w.state.Off != "" || ends && at.N >= end {
-			continue
-		}
-		if w.Room() > 0 || w.state.members(log).last() > at.N {
-			wants[log] = slices.MaxFunc([]ID{at, w.skipped[log]}, ID.Compare)
-		}
+// Wants reports whether a log is to be read on, and behind which ID. Without room it is if the batch of a former owner still lacks members.
+// A disabled subscriber wants nothing.
+func (w *Window) Wants(log string) (behind ID, more bool) {
+	at, known := w.loaded[log]
+	if end, ends := w.state.end(log, w.s.Spans); !known || w.state.Off != "" || ends && at.N >= end {
+		return at, false
 	}
-	return wants
+	return slices.MaxFunc([]ID{at, w.skipped[log]}, ID.Compare), w.Room() > 0 || w.state.members(log).last() > at.N
 }
 
-// Load takes what a log has behind Wants()[log], ascending: all of it or the first part, and what was loaded before is
+// Load takes what a log has behind Wants, ascending: all of it or the first part, and what was loaded before is
 // taken once. Without room for them, events are left out and wanted again. No events at all mean that the log has been read just now and
 // has nothing there: a batch of a former owner does not wait for it any longer, nor does the end of a span.
 //

@@ -24,7 +24,7 @@ var webhookMutants = map[string][]mutant{
 		},
 		{
 			"a batch is stored before its request", "webhook/send.go", "s.o.saver.add(one)",
-			"add := func() { s.o.saver.add(one); s.o.mail.again.set() }\n\tif batch == nil {\n\t\tadd()\n\t} else {\n\t\tgo func() { a := one.request(batch); one.request = func(*delivery.Batch) answer { return a }; add() }()\n\t}", "TestOwnersThatDie/kill",
+			"add := func() { s.o.saver.add(one); s.o.mail.post(func() {}) }\n\tif batch == nil {\n\t\tadd()\n\t} else {\n\t\tgo func() { a := one.request(batch); one.request = func(*delivery.Batch) answer { return a }; add() }()\n\t}", "TestOwnersThatDie/kill",
 		},
 		{
 			"settings have their version", "internal/webhook/subscribers.go",
