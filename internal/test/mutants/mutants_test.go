@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/runnel-go/runnel/internal/test/redistest"
 	"github.com/runnel-go/runnel/internal/test/tier"
 )
 
@@ -170,6 +171,8 @@ func (p *program) test(t *testing.T, rule, pattern string) (output string) {
 	cmd.Env = append(p.environment(rule), patienceVariable+"="+mutantPatience.String())
 	if rule == "" {
 		cmd.Env = append(cmd.Env, "RUNNEL_SIM_SEEDS=8") // make unraced and sim-short play more
+	} else {
+		cmd.Env = append(cmd.Env, redistest.PatienceVariable+"=15s")
 	}
 	out, err := cmd.CombinedOutput()
 	if ctx.Err() != nil {

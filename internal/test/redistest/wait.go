@@ -1,13 +1,23 @@
 package redistest
 
 import (
+	"cmp"
+	"os"
 	"strings"
 	"testing"
 	"time"
 )
 
-// Patience is how long Eventually waits. It is long, since a busy machine is no fault.
-const Patience = time.Minute
+// Patience is how long Eventually waits. It is long, since a busy machine is no fault. What ought to fail sets PatienceVariable.
+var Patience = patience()
+
+// PatienceVariable is the variable of the environment with another Patience.
+const PatienceVariable = "RUNNEL_TEST_PATIENCE"
+
+func patience() time.Duration {
+	d, _ := time.ParseDuration(os.Getenv(PatienceVariable))
+	return cmp.Or(d, time.Minute)
+}
 
 // Eventually waits until done reports true. After Patience it fails the test, with what it
 // waited for and what explain returns.
