@@ -61,9 +61,8 @@ func TestStorm(t *testing.T) {
 func TestStormInACluster(t *testing.T) {
 	tier.Slow(t)
 	tier.Sequential(t)
-	c := redistest.StartCluster(t, 3, 0)
 	for _, seed := range stormSeeds(t, 1) {
-		playStorm(t, newStorm(t, c.URL(), "", runnel.LayoutCluster, seed), seed)
+		playStorm(t, newStorm(t, redistest.StartCluster(t, 3, 0).URL(), "", runnel.LayoutCluster, seed), seed)
 	}
 }
 

@@ -121,7 +121,7 @@ func TestBusesNeedWhatIsDocumented(t *testing.T) {
 				m.can(role, "bus", "status")
 			}
 			for _, change := range []string{
-				"pause bus/mail", "resume bus/mail", "pause bus", "webhook unsubscribe mail --yes", "webhook topic rm orders --yes", "webhook topic release orders --yes",
+				"pause bus/mail", "resume bus/mail", "pause bus", "webhook unsubscribe mail --yes", "webhook topic rm orders --yes",
 				"webhook subscribe crm https://mail.example/ orders --yes", "webhook token add shop --yes", "webhook token ls",
 			} {
 				m.cannot("watcher", strings.Fields(change)...)
@@ -141,7 +141,6 @@ func TestBusesNeedWhatIsDocumented(t *testing.T) {
 			redistest.Eventually(t, "what has waited", func() bool { return m.took.Load() == 2 })
 			m.can("operator", "token", "webhook", "token", "add", "shop")
 			m.can("operator", "shop", "webhook", "token", "ls")
-			m.can("operator", "orders", "webhook", "topic", "release", "orders", "--yes")
 			m.can("operator", "bad", "webhook", "unsubscribe", "bad", "--yes")
 			m.can("operator", "secret", "webhook", "subscribe", "crm", "http://"+m.host+"/crm", "orders", "--secret", "--yes")
 			m.changes()
