@@ -118,7 +118,7 @@ func TestBusesNeedWhatIsDocumented(t *testing.T) {
 				m.can(role, "bad", "webhook", "subs")
 				m.can(role, m.host, "webhook", "subs", "mail")
 				m.can(role, "answered 500", "dead", "ls", "bus/bad")
-				m.can(role, "bus", "status")
+				m.can(role, "2 subscribers", "status")
 			}
 			for _, change := range []string{
 				"pause bus/mail", "resume bus/mail", "pause bus", "webhook unsubscribe mail --yes", "webhook topic rm orders --yes",
