@@ -129,12 +129,9 @@ func keysAt(secrets []secret, at time.Time) (keys [][]byte) {
 }
 
 // place returns what a request of the subscriber counts for.
-func (s *subscriber) place() place {
-	open := s.w.State().Open
-	return place{s.host, len(open) > 0 && open[0].Attempt >= failingFrom}
-}
+func (s *subscriber) place() place { return place{s.host, s.w.State().Row >= failingFrom} }
 
-// failingFrom is from how many attempts on a subscriber shares half of the places with others like it.
+// failingFrom is from how many failures in a row on a subscriber shares half of the places with others like it.
 const failingFrom = 3
 
 // safe returns up to where the subscriber is settled whatever happens: what is stored, or where it begins.

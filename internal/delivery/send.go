@@ -114,7 +114,7 @@ func (w *Window) Done(b *Batch, now time.Time, a Answer) {
 	if !w.answered(b, now, a) {
 		return
 	}
-	w.state.OK, w.state.Since, w.until = now.UnixMilli(), 0, 0
+	w.state.OK, w.state.Since, w.state.Row, w.until = now.UnixMilli(), 0, 0, 0
 	if w.good++; w.good%growAfter == 0 {
 		w.most *= 2
 	}

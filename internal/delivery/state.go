@@ -18,9 +18,10 @@ type State struct {
 	Sent    int64            `json:"sent"`
 	Dropped int64            `json:"dropped"`
 	Dead    int64            `json:"dead"`
-	Failed  int64            `json:"failed"` // attempts
-	OK      int64            `json:"ok"`     // last success
-	Since   int64            `json:"since"`  // first failure in a row
+	Failed  int64            `json:"failed"`        // attempts
+	OK      int64            `json:"ok"`            // last success
+	Since   int64            `json:"since"`         // first failure in a row
+	Row     int64            `json:"row,omitempty"` // how many failures that is
 	Last    Answer           `json:"last,omitzero"`
 	Resumed int64            `json:"resumed,omitempty"` // as in the settings that were applied
 	Off     string           `json:"off,omitempty"`     // why nothing more is begun; "": it is
@@ -48,7 +49,7 @@ func ParseState(data []byte) (State, error) {
 }
 
 func (s *State) check() error {
-	numbers := []int64{s.Batches, s.Sent, s.Dropped, s.Dead, s.Failed, s.OK, s.Since, s.Last.At, s.Last.Took, s.Resumed}
+	numbers := []int64{s.Batches, s.Sent, s.Dropped, s.Dead, s.Failed, s.OK, s.Since, s.Row, s.Last.At, s.Last.Took, s.Resumed}
 	numbers = slices.AppendSeq(numbers, maps.Values(s.Alone))
 	if len(s.Open) > 1 {
 		return fmt.Errorf("%d open batches, at most one is known", len(s.Open))
@@ -118,6 +119,7 @@ func (s *State) pass(log string, to ID, events int64, sum *int64) {
 // failed counts an attempt that has failed, and ends all of them after failures in a row for so long.
 func (s *State) failed(now time.Time, disableAfter time.Duration) {
 	s.Failed++
+	s.Row++
 	if s.Since == 0 {
 		s.Since = now.UnixMilli()
 	}

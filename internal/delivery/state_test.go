@@ -10,7 +10,7 @@ import (
 var texts = []string{
 	`{"b":0,"sent":0,"dropped":0,"dead":0,"failed":0,"ok":0,"since":0}`,
 	`{"b":7,"c":{"a/1":"100-3","b/0":"0-0"},"e":{"c/2":"90-9"},"k":[{"n":7,"a":2,"u":1700000000000,"m":{"a/1":[{"f":4,"l":6},{"f":9,"l":9}],"b/0":[{"f":1,"l":1}]}}],"alone":{"a/1":9},` +
-		`"sent":3,"dropped":1,"dead":2,"failed":5,"ok":90,"since":95,"last":{"status":500,"error":"x","at":96,"took":7},"resumed":1,"off":"gone"}`,
+		`"sent":3,"dropped":1,"dead":2,"failed":5,"ok":90,"since":95,"row":4,"last":{"status":500,"error":"x","at":96,"took":7},"resumed":1,"off":"gone"}`,
 }
 
 func TestStates(t *testing.T) {
@@ -36,7 +36,7 @@ func TestStatesThatAreRefused(t *testing.T) {
 		{`{"f":4,"l":6},{"f":9,"l":9}`, ``}, {`"f":9,"l":9`, `"f":6,"l":6`}, {`"f":9,"l":9`, `"f":7,"l":9`}, {`"f":9,"l":9`, `"f":2,"l":3`}, {`"f":9`, `"f":10`}, {`"f":4`, `"f":0`},
 		{`"f":4`, `"f":-4`}, {`"l":9`, `"l":9223372036854775807`}, {`"l":9`, `"l":9223372036854775808`}, {`"f":9,"l":9`, ``}, {`"f":9`, `"f":"9"`}, {`{"f":9,"l":9}`, `null`},
 		{`[{"f":4,"l":6},{"f":9,"l":9}]`, `null`}, {`"m":{`, `"m":null,"x":{`}, {`"a/1":9`, `"a/1":-9`}, {`"sent":3`, `"sent":-3`}, {`"dropped":1`, `"dropped":-1`}, {`"dead":2`, `"dead":1.5`},
-		{`"failed":5`, `"failed":"5"`}, {`"ok":90`, `"ok":9223372036854775807`}, {`"since":95`, `"since":-1`}, {`"took":7`, `"took":-7`}, {`"resumed":1`, `"resumed":-1`}, {`"gone"}`, `"gone"`},
+		{`"failed":5`, `"failed":"5"`}, {`"ok":90`, `"ok":9223372036854775807`}, {`"since":95`, `"since":-1`}, {`"row":4`, `"row":-4`}, {`"took":7`, `"took":-7`}, {`"resumed":1`, `"resumed":-1`}, {`"gone"}`, `"gone"`},
 	} {
 		text := strings.Replace(texts[1], tt.old, tt.new, 1)
 		if s, err := ParseState([]byte(text)); err == nil || text == texts[1] {

@@ -76,7 +76,7 @@ func (w *Window) Apply(s Settings) {
 	st := &w.state
 	if s.Resumed > st.Resumed {
 		w.unsaved = true
-		st.Resumed, st.Off, st.Since, w.until = s.Resumed, "", 0, 0
+		st.Resumed, st.Off, st.Since, st.Row, w.until = s.Resumed, "", 0, 0, 0
 		if w.open != nil {
 			w.open.Until = 0
 		}
