@@ -29,8 +29,8 @@ func TestRightsAreWhatIsCalled(t *testing.T) {
 	files, _ := filepath.Glob("lua/*.lua")
 	more, _ := filepath.Glob("../*/lua/*.lua")
 	more = slices.DeleteFunc(more, func(path string) bool { return strings.Contains(path, "keymigrate") }) // who moves all keys may do all
-	called := regexp.MustCompile(`(?:\bp?call|try)\('([A-Z]+)'(?:, '([A-Z]+)')?`) // try is shared.lua's
-	scripts := map[string]bool{"GETRANGE": true}                                       // redislock's
+	called := regexp.MustCompile(`(?:\bp?call|try)\('([A-Z]+)'(?:, '([A-Z]+)')?`)                          // try is shared.lua's
+	scripts := map[string]bool{"GETRANGE": true}                                                           // redislock's
 	for _, path := range more {
 		text, err := os.ReadFile(path)
 		if err != nil {
