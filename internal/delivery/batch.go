@@ -4,11 +4,8 @@ import (
 	"cmp"
 	"crypto/sha256"
 	"encoding/base32"
-	"fmt"
+	"encoding/json"
 	"iter"
-	"maps"
-	"slices"
-	"strconv"
 	"strings"
 )
 
@@ -95,28 +92,13 @@ func (b *Batch) Body() []byte {
 
 // Key returns "msg_" and 26 characters that stand for the seeds and the content. All attempts have the same key, whoever
 // makes them. Equal keys of equal seeds mean equal content, also after a failover that made the server forget a batch:
-// what is appended later under the same numbers has later times.
+// what is appended later under the same numbers has later times, the last one in any case.
 func (b *Batch) Key(seeds ...string) string {
-	first, last := map[string]ID{}, map[string]ID{}
+	last := map[string]ID{}
 	for some := range chunks(b.Events) {
-		log := some[0].Log
-		if _, ok := first[log]; !ok {
-			first[log] = some[0].ID
-		}
-		last[log] = some[len(some)-1].ID
+		last[some[0].Log] = some[len(some)-1].ID
 	}
-	var text []byte
-	add := func(words ...string) {
-		for _, word := range words {
-			text = append(strconv.AppendInt(text, int64(len(word)), 10), ':')
-			text = append(text, word...)
-		}
-	}
-	add(strconv.Itoa(len(seeds)))
-	add(seeds...)
-	for _, log := range slices.Sorted(maps.Keys(b.Members)) {
-		add(log, fmt.Sprint(b.Members[log]), first[log].String(), last[log].String())
-	}
+	text, _ := json.Marshal([]any{seeds, b.Members, last}) // texts and numbers
 	sum := sha256.Sum256(text)
 	return "msg_" + base32.StdEncoding.WithPadding(base32.NoPadding).EncodeToString(sum[:])[:26]
 }
