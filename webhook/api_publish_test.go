@@ -41,7 +41,7 @@ func TestBadEvents(t *testing.T) {
 		{`[` + anEvent + `,{"type":"update","url":"https://x/1","more":1}]`, 400, `event 1: unknown field "more"`},
 		{`[` + anEvent + `,{"type":"update","url":"ftp://x/1"}]`, 400, "event 1: url"}, {"{\"type\":\"update\",\"url\":\"https://x/\u2028\"}", 400, "line separator"},
 		{`[` + strings.Repeat(anEvent+",", 1000) + anEvent + `]`, 400, "1001 events"},
-		{`{"type":"update","url":"https://x/1","data":"` + strings.Repeat("x", 64<<10) + `"}`, 400, "data has 65538 bytes"},
+		{`{"type":"update","url":"https://x/1","data":"` + strings.Repeat("x", 64<<10) + `"}`, 413, "65536 bytes"},
 		{`[` + strings.Repeat(" ", 4<<20) + anEvent + `]`, 413, "3670016 bytes"},
 	} {
 		if text := s.want(tt.code, token, "POST", "/topics/orders", tt.body); !strings.Contains(strings.ReplaceAll(text, `\"`, `"`), tt.says) || strings.Contains(text, "event 0") {

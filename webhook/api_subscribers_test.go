@@ -22,9 +22,9 @@ func TestBadSubscriptions(t *testing.T) {
 	token := s.token("mail")
 	for field, says := range map[string]string{
 		`"topics":[]`: "0 topics", `"topics":"orders"`: "field topics: ", `"topics":["A"]`: "lower-case", `"topics":null`: "0 topics",
-		`"callback":"http://x.example"`: "http://", `"callback":"https://x.example/?a"`: "query", `"callback":"https://10.0.0.1/"`: "not public", `"callback":null`: "https://",
+		`"callback":"http://x.example"`: "http://", `"callback":"https://x.example/?a"`: "query", `"callback":"https://10.0.0.1/"`: "not a permitted", `"callback":null`: "https://",
 		`"max":0`: "field max: not a whole number from 1 to 10000", `"max":10001`: "max", `"max":"10"`: "field max", `"timeout":-1`: "timeout: not a whole number from 0 to 86400000", `"timeout":86400001`: "timeout", `"timeout":1.5`: "timeout",
-		`"uuid":"a:b"`: "uuid", `"uuid":1`: "field uuid: ", `"format":"array+id"`: "format", `"format":""`: "format", `"secret":"short"`: "secret", `"secret":false`: "neither true nor a text", `"secret":""`: "secret",
+		`"uuid":"a:b"`: "uuid", `"uuid":1`: "field uuid: ", `"format":"array+id"`: "format", `"secret":"short"`: "secret", `"secret":false`: "neither true nor a text", `"secret":""`: "secret",
 		`"in_flight":2`: "unknown field", `"from":"0-0"`: "unknown field", `"retention":1`: "unknown field", `"order":"url"`: "unknown field", `"max_attempts":1`: "unknown field",
 	} {
 		body := `{"topics":["orders"],"callback":"https://mail.example/hook",` + field + `}`
@@ -93,10 +93,10 @@ func TestPauseResumeAndSecrets(t *testing.T) {
 		s.want(400, mail, "PUT", "/subscribers/mail/secret", body)
 	}
 
-	for _, body := range []string{`{"for":-1}`, `{"why":1}`, `{"who":"me"}`, `[]`, `{"why":"` + strings.Repeat("x", 300) + `"}`} {
+	for _, body := range []string{`{"for":1}`, `{"why":"x"}`, `[]`} {
 		s.want(400, mail, "POST", "/subscribers/mail/pause", body)
 	}
-	s.want(204, mail, "POST", "/subscribers/mail/pause", `{"why":"holidays","for":3600000}`)
+	s.want(204, mail, "POST", "/subscribers/mail/pause", "{}")
 	var paused webhook.Subscriber
 	for one, err := range s.bus.Subscribers(t.Context()) {
 		s.must(err)

@@ -12,88 +12,79 @@ import (
 	iwebhook "github.com/runnel-go/runnel/internal/webhook"
 )
 
-// A caller is who has made a request.
-type caller struct {
-	client string // "root" for root
-	root   bool
-	roles  []Role
-	from   string // its address
-}
-
-func (c *caller) has(role Role) bool { return slices.Contains(c.roles, role) }
-
-// Who may make a request.
-var (
-	anyToken         = func(*caller) bool { return true }
-	onlyRoot         = func(c *caller) bool { return c.root }
-	publishers       = func(c *caller) bool { return c.has(RolePublish) }
-	publishersOrRoot = func(c *caller) bool { return c.root || c.has(RolePublish) }
-	subscribers      = func(c *caller) bool { return c.root || c.has(RoleSubscribe) }
+// Who may make a request: roles of tokens, and root, who has one of its own.
+const (
+	roleRoot    Role = "root"
+	anyRole          = "any"
+	subscribers      = RoleSubscribe + " " + roleRoot // of their own subscription, root of any
 )
 
-// own is what a client does to its own subscription, and root to the one that the path or the query names.
-func own(do func(w http.ResponseWriter, r *http.Request, c *caller, name string) error) func(http.ResponseWriter, *http.Request, *caller) error {
-	return func(w http.ResponseWriter, r *http.Request, c *caller) error {
-		named := cmp.Or(r.PathValue("name"), r.URL.Query().Get("subscriber"))
-		switch {
-		case named == "" && c.root:
-			return invalidf("root has no subscription: name one with ?subscriber=")
-		case named != "" && !c.root && named != c.client:
-			return refusal(http.StatusForbidden, "this is the subscription of another client")
-		}
-		name := cmp.Or(named, c.client)
-		if err := checkClient(name); err != nil {
+func (c *call) is(role Role) bool { return slices.Contains(c.roles, role) }
+
+// may returns nil if a client has one of the roles, and sets what its call is about.
+func (c *call) may(who string) error {
+	if who != anyRole && !slices.ContainsFunc(strings.Fields(who), c.is) {
+		return refusef(http.StatusForbidden, "this token has no role that may do this")
+	}
+	if who != subscribers {
+		return nil
+	}
+	named := cmp.Or(c.on, c.URL.Query().Get("subscriber"))
+	switch {
+	case named == "" && c.is(roleRoot):
+		return invalidf("root has no subscription: name one with ?subscriber=")
+	case named != "" && named != c.client && !c.is(roleRoot):
+		return refusef(http.StatusForbidden, "this is the subscription of another client")
+	}
+	c.on = cmp.Or(named, c.client)
+	return checkClient(c.on)
+}
+
+// admit finds out who makes a call, and lets those in who may.
+func (a *api) admit(c *call, who string) error {
+	at, token := a.origin(c.Request), tokenOf(c.Request)
+	from := guesses.Address(netip.AddrPortFrom(at, 0).String())
+	tooMany := refusef(http.StatusTooManyRequests, "too many wrong tokens from this address: wait a minute")
+	switch {
+	case !a.private(c.Request):
+		return refusef(http.StatusForbidden, "this request came without TLS, and so did its token: use https. A proxy that has TLS must be in TrustProxies, and set X-Forwarded-Proto")
+	case a.cross.Check(c.Request) != nil:
+		return refusef(http.StatusForbidden, "the request came from a page of another origin")
+	case a.tries.Blocked(from):
+		return tooMany
+	case token == "":
+		return refusef(http.StatusUnauthorized, "a token is needed: as the user name of HTTP Basic, or as Authorization: Bearer")
+	}
+	c.from = at.String()
+	if root := a.opts.RootToken; root != "" && sameSecret(token, root) {
+		c.client, c.roles = "root", []Role{roleRoot}
+	} else {
+		hash := iwebhook.HashOf(token)
+		found, err := a.known.look(hash, func() (Token, error) { return iwebhook.Tokens{Bus: a.calls}.Find(c.Context(), hash) })
+		if err != nil {
 			return err
 		}
-		return do(w, r, c, name)
-	}
-}
-
-// secure returns an error unless nobody on the way has read the request.
-func (a *api) secure(r *http.Request) error {
-	remote := addressIn(r.RemoteAddr)
-	ok := r.TLS != nil || a.opts.AllowHTTP || remote.IsLoopback()
-	if says := r.Header.Values("X-Forwarded-Proto"); r.TLS == nil && !a.opts.AllowHTTP && len(says) > 0 && a.trusts(remote) {
-		ok = len(says) == 1 && strings.EqualFold(says[0], "https")
-	}
-	if !ok {
-		return refusal(http.StatusForbidden, "this request came without TLS, and so did its token: use https. Behind a proxy that has TLS name it in TrustProxies, and let it set X-Forwarded-Proto; AllowHTTP lets everybody in")
-	}
-	if a.cross.Check(r) != nil {
-		return refusal(http.StatusForbidden, "the request came from a page of another origin")
-	}
-	return nil
-}
-
-// admit returns who has made a request.
-func (a *api) admit(r *http.Request) (*caller, error) {
-	if err := a.secure(r); err != nil {
-		return nil, err
-	}
-	at := a.origin(r)
-	c, from := &caller{from: at.String()}, guesses.Address(netip.AddrPortFrom(at, 0).String())
-	tooMany := refusal(http.StatusTooManyRequests, "too many wrong tokens from this address: wait a minute")
-	if a.tries.Blocked(from) {
-		return nil, tooMany
-	}
-	token := tokenOf(r)
-	if token == "" {
-		return nil, refusal(http.StatusUnauthorized, "a token is needed: as the user name of HTTP Basic, or as Authorization: Bearer")
-	}
-	if root := a.opts.RootToken; root != "" && sameSecret(token, root) {
-		c.client, c.root = "root", true
-	} else if found, err := (tokens{a.Bus}).find(r.Context(), token); err != nil {
-		return nil, err
-	} else if found != nil {
 		c.client, c.roles = found.Client, found.Roles
 	}
 	switch right := c.client != ""; {
 	case !a.tries.Try(from, right):
-		return nil, tooMany
+		return tooMany
 	case !right:
-		return nil, refusal(http.StatusUnauthorized, "this token is not known")
+		return refusef(http.StatusUnauthorized, "this token is not known")
 	}
-	return c, nil
+	return c.may(who)
+}
+
+// private reports whether others on the way cannot have read a request.
+func (a *api) private(r *http.Request) bool {
+	from, says := addressIn(r.RemoteAddr), r.Header.Values("X-Forwarded-Proto")
+	switch {
+	case r.TLS != nil || a.opts.AllowHTTP:
+		return true
+	case len(says) > 0 && a.trusts(from):
+		return len(says) == 1 && strings.EqualFold(says[0], "https")
+	}
+	return from.IsLoopback()
 }
 
 // sameSecret compares in a time that tells nothing of what is right.
@@ -103,14 +94,11 @@ func sameSecret(given, right string) bool {
 
 // tokenOf returns the token of a request, "" for none.
 func tokenOf(r *http.Request) string {
-	if user, _, ok := r.BasicAuth(); ok {
-		return user
+	if scheme, token, _ := strings.Cut(r.Header.Get("Authorization"), " "); strings.EqualFold(scheme, "Bearer") {
+		return strings.TrimSpace(token)
 	}
-	scheme, token, _ := strings.Cut(r.Header.Get("Authorization"), " ")
-	if !strings.EqualFold(scheme, "Bearer") {
-		return ""
-	}
-	return strings.TrimSpace(token)
+	user, _, _ := r.BasicAuth()
+	return user
 }
 
 // origin returns the address that a request came from: the last one that no trusted proxy has.

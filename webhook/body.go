@@ -15,13 +15,11 @@ import (
 )
 
 const (
-	mostBody      = 64 << 10
+	mostBody      = 64 << 10        // but for an array
 	mostArray     = 7 << 19         // of events: with their topic and keys they are stored in one call, which has 4 MiB
 	mostEvents    = 1000            // of an array
 	mostKey       = 200             // of an Idempotency-Key
 	mostTimestamp = 253402300799999 // the end of the year 9999
-	mostPause     = 366 * 24 * time.Hour
-	mostWhy       = 200
 )
 
 // textOf returns the body of a request.
@@ -29,11 +27,15 @@ func textOf(r *http.Request, most int64) ([]byte, error) {
 	text, err := io.ReadAll(http.MaxBytesReader(nil, r.Body, most))
 	switch large := (*http.MaxBytesError)(nil); {
 	case errors.As(err, &large):
-		return nil, refusal(http.StatusRequestEntityTooLarge, fmt.Sprintf("the body has more than %d bytes", most))
+		return nil, tooLargef(most)
 	case err != nil:
 		return nil, invalidf("the body has not come as a whole")
 	}
 	return text, nil
+}
+
+func tooLargef(most int64) error {
+	return refusef(http.StatusRequestEntityTooLarge, "the body has more than %d bytes", most)
 }
 
 // read reads the fields of a request, which has none if it has no body.
@@ -82,13 +84,14 @@ func (n *number) UnmarshalJSON(text []byte) error {
 // A givenSecret is one of a field: true makes one.
 type givenSecret struct {
 	text string
-	made bool
+	made any // the answer, if it was made
 }
 
 // UnmarshalJSON makes a secret, or reads it.
 func (s *givenSecret) UnmarshalJSON(text []byte) error {
-	if s.made = string(text) == "true"; s.made {
+	if string(text) == "true" {
 		s.text = NewSecret()
+		s.made = map[string]string{"secret": s.text}
 		return nil
 	}
 	if json.Unmarshal(text, &s.text) != nil || s.text == "" {
@@ -119,20 +122,23 @@ func (a *api) eventsIn(r *http.Request, topic string) (events []Event, err error
 		return nil, err
 	}
 	all, array, err := listOf(text)
-	if err != nil {
+	switch most := min(mostEvents, a.opts.MaxLen); {
+	case err != nil:
 		return nil, err
-	}
-	if most := min(mostEvents, a.opts.MaxLen); len(all) == 0 || int64(len(all)) > most {
+	case !array && len(text) > mostBody:
+		return nil, tooLargef(mostBody)
+	case len(all) == 0 || int64(len(all)) > most:
 		return nil, invalidf("%d events: 1 to %d are possible", len(all), most)
 	}
 	for i, one := range all {
 		e, err := eventOf(one, topic)
-		switch e.DedupID = key; {
-		case err != nil && len(all) > 1:
-			return nil, invalidf("event %d: %v", i, err)
-		case err != nil:
+		if err != nil && len(all) > 1 {
+			err = fmt.Errorf("event %d: %w", i, err)
+		}
+		if err != nil {
 			return nil, err
-		case key != "" && array:
+		}
+		if e.DedupID = key; key != "" && array {
 			e.DedupID += "-" + strconv.Itoa(i)
 		}
 		events = append(events, e)

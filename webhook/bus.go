@@ -83,15 +83,15 @@ type Bus struct {
 	app  *runnel.App
 	opts Options
 
-	claims  recent[string] // publishers of topics
-	streams sync.Map       // topics whose metadata this process has stored
+	claims  recent[bool] // topics that clients publish to, or subscribe to
+	streams sync.Map     // topics whose metadata this process has stored
 	places  *places
 	reads   chan struct{} // for reads at once that are for one subscriber
 	feeds   *feeds
 	sender  *sender
-	seal    *sealer
+	seal    sealer
 	handler http.Handler
-	known   recent[*iwebhook.Token] // tokens by hash, nil for none
+	known   recent[Token] // by hash, without a client for none
 	count   *counts
 
 	mu     sync.Mutex // held by begin, which sets what follows

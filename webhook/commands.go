@@ -145,9 +145,7 @@ func runSubscribe(ctx context.Context, o *order) error {
 	f := o.Flags
 	s := Subscription{
 		Client: o.Arg(0), Callback: o.Arg(1), Topics: o.Args[2:], UUID: f.String("uuid"), Max: f.Int("max"), Timeout: cmp.Or(f.Duration("timeout"), -1),
-	}
-	if format := f.String("format"); format != "array" {
-		s.Format = Format(format)
+		Format: Format(f.String("format")),
 	}
 	if f.Bool(flagSecret) {
 		s.Secret = NewSecret()
@@ -190,11 +188,8 @@ func runTokenAdd(ctx context.Context, o *order) error {
 
 // runTokenRemove takes the ID, or the token itself, which is not written down.
 func runTokenRemove(ctx context.Context, o *order) error {
-	t, err := iwebhook.Tokens{Bus: o.bus.calls}.Named(ctx, o.Arg(0))
-	if err != nil || t == nil {
-		return cmp.Or(err, ErrNoToken)
-	}
-	return o.Change(ctx, "token rm", t.ID(), "the token "+t.ID()+" is removed", "remove the token "+t.ID()+"?", func(ctx context.Context, _ *buses.BusChange) error {
-		return tokens{o.bus}.remove(ctx, t)
+	id := iwebhook.TokenID(o.Arg(0))
+	return o.Change(ctx, "token rm", id, "the token "+id+" is removed", "remove the token "+id+"?", func(ctx context.Context, _ *buses.BusChange) error {
+		return o.bus.RemoveToken(ctx, id)
 	})
 }

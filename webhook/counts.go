@@ -26,7 +26,7 @@ func (c *counts) published(bus, topic string, s store.Sent) {
 func (c *counts) answered(bus string, batch *delivery.Batch, a *answer, now time.Time) {
 	c.Add(buses.Requests, bus, strconv.Itoa(a.status))
 	c.Observe(buses.Took, a.took, bus)
-	if a.outcome == settled {
+	if a.err == "" {
 		c.AddMore(buses.Delivered, len(batch.Events), bus)
 		c.Observe(buses.Delay, max(now.Sub(time.UnixMilli(batch.Events[0].ID.MS)), 0), bus)
 	}

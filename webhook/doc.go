@@ -18,12 +18,11 @@
 //	commands.go    commands that change something; serve.go: those that serve and listen
 //	receive.go     Receive, Batch, Event: the receiver's end
 //	sign.go        signatures after Standard Webhooks 1.0.0, and their secrets
-//	request.go     one exchange with a receiver, and what its answer means
-//	trouble.go     what went wrong in an exchange, in words that show no secret
+//	request.go     one exchange with a receiver, and what became of it, in words that show no secret
 //	address.go     which callbacks and addresses are allowed
 //	seal.go        secrets as they are stored
-//	server.go      the HTTP API: paths, methods, panics, audit; auth.go: who asks
-//	routes.go      what it does; body.go: what it reads; answers.go: how it refuses
+//	server.go      the HTTP API: paths, methods, panics, audit, refusals; auth.go: who asks
+//	routes.go      what it does; body.go: what it reads
 //	tokens.go      its tokens; recent.go: what a process has looked up a moment ago
 //	subscribers.go subscribers as they are now, also over HTTP
 package webhook

@@ -119,7 +119,13 @@ func (rc *receiver) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, text, code)
 		return
 	}
-	err = rc.handle(r.Context(), b)
+	seen := false
+	if rc.Seen != nil && b.ID != "" {
+		seen, err = rc.Seen(r.Context(), b.ID)
+	}
+	if !seen && err == nil {
+		err = rc.fn(r.Context(), b)
+	}
 	switch said := verdict.Of(err); {
 	case err == nil:
 		w.WriteHeader(http.StatusNoContent)
@@ -137,11 +143,11 @@ func (rc *receiver) read(r *http.Request) (*Batch, error) {
 	kind, _, _ := mime.ParseMediaType(r.Header.Get("Content-Type"))
 	switch {
 	case r.Method != http.MethodPost:
-		return nil, refusal(http.StatusMethodNotAllowed, "batches are posted")
+		return nil, refusef(http.StatusMethodNotAllowed, "batches are posted")
 	case rc.UUID != "" && !sameSecret(user+":"+password, rc.UUID+":"+basicPassword):
-		return nil, refusal(http.StatusUnauthorized, "user or password is wrong")
+		return nil, refusef(http.StatusUnauthorized, "user or password is wrong")
 	case kind != "application/json":
-		return nil, refusal(http.StatusUnsupportedMediaType, "the content type is not application/json")
+		return nil, refusef(http.StatusUnsupportedMediaType, "the content type is not application/json")
 	}
 	body, err := textOf(r, rc.MaxBody)
 	if err != nil {
@@ -149,24 +155,15 @@ func (rc *receiver) read(r *http.Request) (*Batch, error) {
 	}
 	b := &Batch{ID: r.Header.Get(headerBatch)}
 	if len(rc.keys) > 0 {
-		if err := verify(rc.keys, r.Header, body, time.Now()); err != nil {
-			return nil, refusal(http.StatusForbidden, err.Error())
-		}
 		b.ID = r.Header.Get(headerID) // the one that is signed
+		if err := verify(rc.keys, r.Header, body, time.Now()); err != nil {
+			return nil, err
+		}
 	}
 	b.Attempt, _ = strconv.Atoi(r.Header.Get(headerAttempt))
 	b.Epoch, _ = strconv.ParseInt(r.Header.Get(headerEpoch), 10, 64)
 	b.Events, err = decodeEvents(body)
 	return b, err
-}
-
-func (rc *receiver) handle(ctx context.Context, b *Batch) error {
-	if rc.Seen != nil && b.ID != "" {
-		if seen, err := rc.Seen(ctx, b.ID); seen || err != nil {
-			return err
-		}
-	}
-	return rc.fn(ctx, b)
 }
 
 // wireEvent is an event as a delivery has it, in this order. Fields that a later release adds are ignored.
@@ -190,16 +187,16 @@ func decodeEvents(body []byte) (events []Event, err error) {
 		return nil, errNoBatch
 	}
 	for _, one := range all {
-		var from wireEvent
-		if json.Unmarshal(one, &from) != nil || from.Type == "" {
+		var e Event
+		if json.Unmarshal(one, &e) != nil || e.Type == "" {
 			return nil, errNoBatch
 		}
-		events = append(events, from.event())
+		events = append(events, e)
 	}
 	return events, nil
 }
 
-var errNoBatch = refusal(http.StatusBadRequest, "the body is no batch of events")
+var errNoBatch = refusef(http.StatusBadRequest, "the body is no batch of events")
 
 func (from *wireEvent) event() Event {
 	e := Event{Topic: from.Topic, Type: from.Type, URL: from.URL, T: from.Timestamp.UTC()}

@@ -86,7 +86,7 @@ func answers(t *testing.T, name string, opts ReceiveOptions, r *http.Request, wa
 func TestReceiveRefusesStrangers(t *testing.T) {
 	const secret = "whsec_U2VjcmV0U2VjcmV0U2VjcmV0U2VjcmV0"
 	keys, now := mustParse(t, secret), time.Now()
-	right, hourAgo := sign(keys, "msg_a", now, []byte(oneEvent)), now.Add(-time.Hour)
+	right, hourAgo := sign(keys, "msg_a", secondsOf(now), []byte(oneEvent)), now.Add(-time.Hour)
 	signed := func(body string, at time.Time, signature string) *http.Request {
 		r := posted(body)
 		for name, value := range signedHeader("msg_a", at, signature) {
@@ -109,8 +109,8 @@ func TestReceiveRefusesStrangers(t *testing.T) {
 		{"signed", secrets, signed(oneEvent, now, right), 204},
 		{"not signed", secrets, posted(oneEvent, "Runnel-Batch", "msg_a"), 403},
 		{"another body", secrets, signed(oneEvent+" ", now, right), 403},
-		{"old", secrets, signed(oneEvent, hourAgo, sign(keys, "msg_a", hourAgo, []byte(oneEvent))), 403},
-		{"signed by another", secrets, signed(oneEvent, now, sign(mustParse(t, NewSecret()), "msg_a", now, []byte(oneEvent))), 403},
+		{"old", secrets, signed(oneEvent, hourAgo, sign(keys, "msg_a", secondsOf(hourAgo), []byte(oneEvent))), 403},
+		{"signed by another", secrets, signed(oneEvent, now, sign(mustParse(t, NewSecret()), "msg_a", secondsOf(now), []byte(oneEvent))), 403},
 		{"the right user", uuid, as("d41d8cd9", "x"), 204},
 		{"no user", uuid, posted(oneEvent), 401},
 		{"another user", uuid, as("d41d8cd", "x"), 401},
@@ -161,7 +161,7 @@ func TestReceiveRefusesWhatIsNoBatch(t *testing.T) {
 func TestReceiveTakesTheSignedID(t *testing.T) {
 	secret, now, g := NewSecret(), time.Now(), &got{}
 	r := posted(oneEvent, "Runnel-Batch", "msg_b")
-	for name, value := range signedHeader("msg_a", now, sign(mustParse(t, secret), "msg_a", now, []byte(oneEvent))) {
+	for name, value := range signedHeader("msg_a", now, sign(mustParse(t, secret), "msg_a", secondsOf(now), []byte(oneEvent))) {
 		r.Header[name] = value
 	}
 	if w := respond(Receive(ReceiveOptions{Secrets: []string{secret}}, g.take), r); w.Code != 204 || g.batches[0].ID != "msg_a" {

@@ -22,26 +22,6 @@ type lookedUp[V any] struct {
 	at    time.Time
 }
 
-func (r *recent[V]) of(key string) (value V, ok bool) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	known := r.known[key]
-	return known.value, time.Since(known.at) < believed
-}
-
-func (r *recent[V]) set(key string, value V) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.put(key, value, time.Now())
-}
-
-func (r *recent[V]) put(key string, value V, at time.Time) {
-	if r.known == nil || len(r.known) >= mostKnown {
-		r.known = map[string]lookedUp[V]{}
-	}
-	r.known[key] = lookedUp[V]{value, at}
-}
-
 // look returns what is known, or what find does.
 func (r *recent[V]) look(key string, find func() (V, error)) (V, error) {
 	began := time.Now()
@@ -55,7 +35,10 @@ func (r *recent[V]) look(key string, find func() (V, error)) (V, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if err == nil && r.forgets == forgets {
-		r.put(key, value, began)
+		if r.known == nil || len(r.known) >= mostKnown {
+			r.known = map[string]lookedUp[V]{}
+		}
+		r.known[key] = lookedUp[V]{value, began}
 	}
 	return value, err
 }

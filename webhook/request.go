@@ -5,13 +5,19 @@ import (
 	"cmp"
 	"context"
 	"crypto/tls"
+	"encoding/base64"
 	"errors"
 	"fmt"
 	"io"
 	"net"
 	"net/http"
+	"slices"
 	"strconv"
+	"strings"
 	"time"
+	"unicode"
+
+	"code.dny.dev/ssrf"
 )
 
 const (
@@ -22,20 +28,23 @@ const (
 	maxAnswerHeader = 64 << 10
 	maxAnswerBody   = 64 << 10
 	maxRetryAfter   = time.Hour
+
+	shownMost = 200     // characters of an answer that are kept
+	shownFrom = 4 << 10 // bytes of it that are searched for them, and for secrets
 )
 
 // A sender posts batches to receivers. It is safe for concurrent use.
 type sender struct {
-	transport        http.RoundTripper
-	connect, timeout time.Duration
-	agent            string
+	transport http.RoundTripper
+	timeout   time.Duration
+	agent     string
 }
 
 // newSender panics if certificates would not be verified.
 func newSender(o *Options) *sender {
-	s := &sender{transport: o.Transport, connect: o.ConnectTimeout, timeout: o.Timeout, agent: "runnel-webhook/" + cmp.Or(version(), "devel")}
+	s := &sender{transport: o.Transport, timeout: o.Timeout, agent: "runnel-webhook/" + cmp.Or(version(), "devel")}
 	if s.transport == nil {
-		s.transport = newTransport(o.TLS, &net.Dialer{Timeout: s.connect, ControlContext: guardDial(o.AllowAddresses)})
+		s.transport = newTransport(o.TLS, &net.Dialer{Timeout: o.ConnectTimeout, Control: guard(o.AllowAddresses).Safe})
 	}
 	return s
 }
@@ -69,21 +78,10 @@ type attempt struct {
 	keys     [][]byte // of the secrets it is signed with
 }
 
-// An outcome is what an answer means for a batch.
-type outcome int
-
-const (
-	failed   outcome = iota // another attempt
-	settled                 // the receiver has it
-	gone                    // 410: the receiver wants nothing more
-	tooLarge                // 413: perhaps fewer events
-)
-
 // An answer is how a delivery has ended.
 type answer struct {
-	outcome    outcome
 	status     int           // of HTTP, 0 without an answer
-	err        string        // unless it is settled: the host and what happened, without anything secret
+	err        string        // "": the receiver has it; else its host and what happened, without anything secret
 	retryAfter time.Duration // what a 429 or 503 asks for, at most 1 h; 0: nothing
 	took       time.Duration
 }
@@ -104,15 +102,11 @@ func (s *sender) post(ctx context.Context, d *attempt) (a answer) {
 		return answer{err: req.URL.Host + ": " + s.trouble(ctx, limited, err)}
 	}
 	text := readAnswer(resp)
-	switch a.status = resp.StatusCode; {
-	case a.status/100 == 2:
-		return answer{status: a.status, outcome: settled}
-	case a.status == http.StatusGone:
-		a.outcome = gone
-	case a.status == http.StatusRequestEntityTooLarge:
-		a.outcome = tooLarge
-	case a.status == http.StatusTooManyRequests, a.status == http.StatusServiceUnavailable:
-		a.retryAfter = retryAfter(resp.Header, time.Now())
+	if a.status = resp.StatusCode; a.status/100 == 2 {
+		return a
+	}
+	if a.status == http.StatusTooManyRequests || a.status == http.StatusServiceUnavailable {
+		a.retryAfter = retryAfter(resp.Header.Get("Retry-After"), time.Now())
 	}
 	a.err = fmt.Sprintf("%s: answered %d", req.URL.Host, a.status)
 	if text := redact(text, req, d); text != "" {
@@ -136,9 +130,10 @@ func (s *sender) request(ctx context.Context, d *attempt, now time.Time) (*http.
 		req.SetBasicAuth(d.uuid, basicPassword)
 	}
 	if len(d.keys) > 0 {
+		at := strconv.FormatInt(now.Unix(), 10)
 		h.Set(headerID, d.id)
-		h.Set(headerTimestamp, strconv.FormatInt(now.Unix(), 10))
-		h.Set(headerSignature, sign(d.keys, d.id, now, d.body))
+		h.Set(headerTimestamp, at)
+		h.Set(headerSignature, sign(d.keys, d.id, at, d.body))
 	}
 	return req, nil
 }
@@ -157,18 +152,70 @@ func readAnswer(resp *http.Response) []byte {
 	return head
 }
 
-// retryAfter returns how long an answer asks to wait, 0 if it does not say so.
-func retryAfter(h http.Header, now time.Time) time.Duration {
-	text := h.Get("Retry-After")
+// retryAfter returns how long an answer asks to wait: for seconds, or until a date. 0: it does not say so.
+func retryAfter(text string, now time.Time) time.Duration {
 	if n, err := strconv.ParseUint(text, 10, 64); err == nil || errors.Is(err, strconv.ErrRange) {
 		return time.Duration(min(n, uint64(maxRetryAfter/time.Second))) * time.Second
 	}
-	at, err := http.ParseTime(text)
-	if err != nil {
-		return 0
-	}
-	if sent, err := http.ParseTime(h.Get("Date")); err == nil {
-		now = sent // so that it does not matter whether the clocks agree
-	}
+	at, _ := http.ParseTime(text) // long ago without one
 	return min(max(at.Sub(now), 0), maxRetryAfter)
+}
+
+// trouble says why there was no answer, where limited is ctx with the timeout. It repeats nothing of the request: an
+// error of net/http may quote what a receiver has sent, and so what the receiver was sent.
+func (s *sender) trouble(ctx, limited context.Context, err error) string {
+	var lookup *net.DNSError
+	var op *net.OpError
+	if errors.As(err, &op) && op.Op == "remote error" {
+		err = op.Err // an alert of TLS
+	}
+	switch problem, ofTLS := strings.CutPrefix(err.Error(), "tls: "); {
+	case ctx.Err() != nil:
+		return "interrupted by the sender"
+	case limited.Err() != nil:
+		return fmt.Sprintf("no answer within %s", s.timeout)
+	case op != nil && errors.Is(err, ssrf.ErrProhibitedIP):
+		return op.Err.Error()
+	case errors.As(err, &lookup):
+		return "the name could not be looked up"
+	case ofTLS:
+		return "TLS: " + shown(problem, nil)
+	case op != nil && op.Op == "dial":
+		return "no connection"
+	}
+	return "no valid answer"
+}
+
+// redact returns what can be shown of an answer: without what the receiver was sent in confidence.
+func redact(answer []byte, req *http.Request, d *attempt) string {
+	path, escaped := strings.Trim(req.URL.Path, "/"), strings.Trim(req.URL.EscapedPath(), "/")
+	hidden := append(strings.Split(path+"/"+escaped, "/"), path, escaped)
+	hidden = slices.DeleteFunc(hidden, func(part string) bool { return len(part) < 4 }) // not every "a"
+	if d.uuid != "" {
+		hidden = append(hidden, strings.TrimPrefix(req.Header.Get("Authorization"), "Basic "), d.uuid)
+	}
+	for _, key := range d.keys {
+		hidden = append(hidden, base64.StdEncoding.EncodeToString(key))
+	}
+	for _, signature := range strings.Fields(req.Header.Get(headerSignature)) {
+		hidden = append(hidden, strings.TrimPrefix(signature, signatureV1))
+	}
+	return shown(string(answer), hidden)
+}
+
+// shown returns the first printable characters of a text, with single spaces between its words, and without what is hidden.
+func shown(text string, hidden []string) string {
+	text = strings.Map(func(c rune) rune {
+		if c == unicode.ReplacementChar || !unicode.IsPrint(c) && !unicode.IsSpace(c) {
+			return -1
+		}
+		return c
+	}, text)
+	text = strings.Join(strings.Fields(text), " ")
+	slices.SortFunc(hidden, func(a, b string) int { return len(b) - len(a) }) // or a part of one would remain
+	for _, part := range hidden {
+		text = strings.ReplaceAll(text, part, "…")
+	}
+	runes := []rune(text)
+	return string(runes[:min(len(runes), shownMost)])
 }

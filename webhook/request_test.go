@@ -26,7 +26,7 @@ func TestADeliveryHasTheHeadersOfADelivery(t *testing.T) {
 	d := deliveryTo(t, url)
 	before := time.Now().Unix()
 	a := s.post(t.Context(), d)
-	wants(t, a, settled, 200, "")
+	wants(t, a, 200, "")
 	if a.took <= 0 {
 		t.Errorf("it took %v", a.took)
 	}
@@ -45,7 +45,7 @@ func TestADeliveryHasTheHeadersOfADelivery(t *testing.T) {
 		t.Errorf("%v: %v", err, got.Header)
 	}
 	d.uuid, d.keys = "", nil
-	wants(t, s.post(t.Context(), d), settled, 200, "")
+	wants(t, s.post(t.Context(), d), 200, "")
 	for _, name := range []string{"webhook-id", "webhook-timestamp", "webhook-signature", "Authorization"} {
 		if got.Header.Get(name) != "" {
 			t.Errorf("without secrets %s is %q", name, got.Header.Get(name))
@@ -59,19 +59,16 @@ func TestReceiveAcceptsADelivery(t *testing.T) {
 	url := serve(t, Receive(ReceiveOptions{Secrets: []string{secret}, UUID: "d41d8cd98f00"}, g.take).ServeHTTP)
 	s := senderOf(t, Options{AllowAddresses: loopback, Timeout: long})
 	d := deliveryTo(t, url)
-	wants(t, s.post(t.Context(), d), failed, 403, "answered 403: no signature is right")
+	wants(t, s.post(t.Context(), d), 403, "answered 403: no signature is right")
 	d.keys = append(d.keys, mustParse(t, secret)...)
-	wants(t, s.post(t.Context(), d), settled, 204, "")
+	wants(t, s.post(t.Context(), d), 204, "")
 	if b := g.batches; len(b) != 1 || b[0].ID != d.id || b[0].Attempt != 2 || b[0].Epoch != 9 || len(b[0].Events) != 1 {
 		t.Errorf("got %+v", b)
 	}
 }
 
 func TestAnswers(t *testing.T) {
-	for status, want := range map[int]outcome{
-		200: settled, 202: settled, 204: settled, 299: settled, 410: gone, 413: tooLarge,
-		301: failed, 302: failed, 304: failed, 307: failed, 400: failed, 401: failed, 404: failed, 429: failed, 500: failed, 503: failed, 599: failed, 700: failed,
-	} {
+	for _, status := range []int{200, 202, 204, 299, 410, 413, 301, 302, 304, 307, 400, 401, 404, 429, 500, 503, 599, 700} {
 		url := serve(t, func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Location", "/again")
 			w.Header().Set("Retry-After", "7")
@@ -79,10 +76,10 @@ func TestAnswers(t *testing.T) {
 		})
 		a := senderOf(t, Options{AllowAddresses: loopback, Timeout: long}).post(t.Context(), deliveryTo(t, url))
 		text := fmt.Sprintf("%s: answered %d", strings.TrimPrefix(url, "http://"), status)
-		if want == settled {
+		if status < 300 {
 			text = ""
 		}
-		wants(t, a, want, status, text)
+		wants(t, a, status, text)
 		if asked := status == 429 || status == 503; (a.retryAfter == 7*time.Second) != asked || !asked && a.retryAfter != 0 {
 			t.Errorf("%d: to come again after %v", status, a.retryAfter)
 		}
@@ -92,25 +89,21 @@ func TestAnswers(t *testing.T) {
 func TestRetryAfter(t *testing.T) {
 	now := time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
 	for _, tt := range []struct {
-		text, date string
-		want       time.Duration
+		text string
+		want time.Duration
 	}{
-		{"", "", 0}, {"0", "", 0}, {"1", "", time.Second}, {"120", "", 2 * time.Minute}, {"3600", "", time.Hour}, {"3601", "", time.Hour},
-		{"315360000", "", time.Hour}, {"99999999999999999999999", "", time.Hour},
-		{"-1", "", 0}, {"+5", "", 0}, {"1.5", "", 0}, {"soon", "", 0}, {"5 minutes", "", 0}, {"0x10", "", 0},
-		{"Thu, 01 Jan 2026 12:00:30 GMT", "", 30 * time.Second},
-		{"Thursday, 01-Jan-26 12:00:30 GMT", "", 30 * time.Second},
-		{"Thu Jan  1 12:00:30 2026", "", 30 * time.Second},
-		{"Thu, 01 Jan 2026 11:59:30 GMT", "", 0},
-		{"Thu, 01 Jan 2036 12:00:00 GMT", "", time.Hour},
-		{"Thu, 01 Jan 2026 12:00:30 GMT", "Thu, 01 Jan 2026 12:00:10 GMT", 20 * time.Second},
-		{"Thu, 01 Jan 2026 12:00:30 GMT", "today", 30 * time.Second},
-		{"Thu, 01 Jan 2026 12:00:30 GMT", "Fri, 01 Jan 2016 12:00:00 GMT", time.Hour},
-		{"Thu, 01 Jan 9999 12:00:30 GMT", "Mon, 01 Jan 0001 00:00:00 GMT", time.Hour},
+		{"", 0}, {"0", 0}, {"1", time.Second}, {"120", 2 * time.Minute}, {"3600", time.Hour}, {"3601", time.Hour},
+		{"315360000", time.Hour}, {"99999999999999999999999", time.Hour},
+		{"-1", 0}, {"+5", 0}, {"1.5", 0}, {"soon", 0}, {"5 minutes", 0}, {"0x10", 0},
+		{"Thu, 01 Jan 2026 12:00:30 GMT", 30 * time.Second},
+		{"Thursday, 01-Jan-26 12:00:30 GMT", 30 * time.Second},
+		{"Thu Jan  1 12:00:30 2026", 30 * time.Second},
+		{"Thu, 01 Jan 2026 11:59:30 GMT", 0},
+		{"Thu, 01 Jan 2036 12:00:00 GMT", time.Hour},
+		{"Thu, 01 Jan 9999 12:00:30 GMT", time.Hour},
 	} {
-		h := http.Header{"Retry-After": {tt.text}, "Date": {tt.date}}
-		if got := retryAfter(h, now); got != tt.want {
-			t.Errorf("%q at %q: got %v, want %v", tt.text, tt.date, got, tt.want)
+		if got := retryAfter(tt.text, now); got != tt.want {
+			t.Errorf("%q: got %v, want %v", tt.text, got, tt.want)
 		}
 	}
 }
@@ -130,20 +123,20 @@ func TestTroubleIsSaidInWords(t *testing.T) {
 		{dial(&net.DNSError{Err: "no such host", Name: "hooks.example.com", IsNotFound: true}), "the name could not be looked up"},
 		{dial(&net.DNSError{Err: "server misbehaving", Server: "10.0.0.2:53"}), "the name could not be looked up"},
 		{dial(&net.DNSError{Err: "i/o timeout", IsTimeout: true}), "the name could not be looked up"},
-		{dial(context.DeadlineExceeded), "no connection within 2s"},
-		{dial(syscall.ECONNREFUSED), syscall.ECONNREFUSED.Error()},
-		{read(syscall.ECONNRESET), syscall.ECONNRESET.Error()},
-		{fmt.Errorf("wrapped: %w", io.EOF), "connection closed without an answer"},
-		{io.ErrUnexpectedEOF, "connection closed without an answer"},
+		{dial(context.DeadlineExceeded), "no connection"},
+		{dial(syscall.ECONNREFUSED), "no connection"},
+		{read(syscall.ECONNRESET), "no valid answer"},
+		{fmt.Errorf("wrapped: %w", io.EOF), "no valid answer"},
+		{io.ErrUnexpectedEOF, "no valid answer"},
 		{&net.OpError{Op: "remote error", Err: errors.New("tls: handshake failure")}, "TLS: handshake failure"},
 		{errors.New("tls: server selected unsupported protocol version 301"), "TLS: server selected unsupported protocol version 301"},
 		{tls.RecordHeaderError{Msg: "first record does not look like a TLS handshake"}, "TLS: first record does not look like a TLS handshake"},
 		{errors.New(`malformed HTTP response "T0K3N d41d8cd98f00"`), "no valid answer"},
 	} {
 		s := senderOf(t, Options{Transport: roundTrip(func(*http.Request) (*http.Response, error) { return nil, tt.err })})
-		wants(t, s.post(t.Context(), deliveryTo(t, "https://hooks.example.com:8443")), failed, 0, "hooks.example.com:8443: "+tt.want)
+		wants(t, s.post(t.Context(), deliveryTo(t, "https://hooks.example.com:8443")), 0, "hooks.example.com:8443: "+tt.want)
 	}
-	wants(t, senderOf(t, Options{}).post(t.Context(), deliveryTo(t, "https://a b")), failed, 0, "the callback is no URL")
+	wants(t, senderOf(t, Options{}).post(t.Context(), deliveryTo(t, "https://a b")), 0, "the callback is no URL")
 }
 
 func TestTheEndOfTheContextEndsAnExchange(t *testing.T) {
@@ -152,7 +145,7 @@ func TestTheEndOfTheContextEndsAnExchange(t *testing.T) {
 		cancel()
 		io.Copy(io.Discard, c)
 	})
-	wants(t, senderOf(t, Options{AllowAddresses: loopback, Timeout: long}).post(ctx, deliveryTo(t, url)), failed, 0, "interrupted by the sender")
+	wants(t, senderOf(t, Options{AllowAddresses: loopback, Timeout: long}).post(ctx, deliveryTo(t, url)), 0, "interrupted by the sender")
 }
 
 // A receiver that repeats what it was sent, as pages for debugging do, does not bring it into an error.
@@ -163,7 +156,7 @@ func TestAnAnswerIsShownWithoutWhatIsConfidential(t *testing.T) {
 		fmt.Fprintf(w, "cannot\r\n\tPOST %s\x00\u202e by \xff%s %s, secret whsec_%s, %s", r.URL.Path, r.Header.Get("Authorization")[6:], "d41d8cd98f00", key, r.Header.Get("webhook-signature")[3:])
 	})
 	a := senderOf(t, Options{AllowAddresses: loopback, Timeout: long}).post(t.Context(), deliveryTo(t, url))
-	wants(t, a, failed, 500, "answered 500: cannot POST /… by … …, secret whsec_…, …")
+	wants(t, a, 500, "answered 500: cannot POST /… by … …, secret whsec_…, …")
 }
 
 func TestAnAnswerIsShownInPart(t *testing.T) {

@@ -6,7 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"strconv"
+	"slices"
 	"strings"
 	"time"
 
@@ -15,40 +15,38 @@ import (
 	iwebhook "github.com/runnel-go/runnel/internal/webhook"
 )
 
-func (a *api) publish(w http.ResponseWriter, r *http.Request, c *caller) error {
-	topic := r.PathValue("name")
-	events, err := a.eventsIn(r, topic)
+func (a *api) publish(c *call) (any, error) {
+	topic := c.on
+	events, err := a.eventsIn(c.Request, topic)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	sent, err := a.Publish(r.Context(), c.client, events...)
-	var invalid *invalidError
+	sent, err := a.Publish(c.Context(), c.client, events...)
+	var known *refusal
 	var full *store.FullError
 	switch {
 	case err == nil:
 		last := sent[len(sent)-1]
-		w.Header().Set("Runnel-Event", fmt.Sprintf("%s/%d/%s", topic, last.Partition, last.ID))
-	case errors.As(err, &invalid) && len(events) == 1:
-		return invalid // without its number
+		c.header.Set("Runnel-Event", fmt.Sprintf("%s/%d/%s", topic, last.Partition, last.ID))
+	case errors.As(err, &known) && len(events) == 1:
+		err = known // without the number of the event
 	case errors.As(err, &full):
-		return refusal(http.StatusServiceUnavailable, fmt.Sprintf("topic %s is full, with %d events%s", topic, full.Length, a.slow(r.Context(), topic, full)))
+		err = refusef(http.StatusServiceUnavailable, "topic %s is full, with %d events%s", topic, full.Length, a.slow(c.Context(), topic, full))
 	}
-	return done(w, err)
+	return nil, err
 }
 
-// slow says who keeps a topic full.
+// slow names who keeps a topic full, "" for unknown.
 func (a *api) slow(ctx context.Context, topic string, full *store.FullError) string {
-	if full.Processor != "" {
-		return ": processor " + full.Processor + " is the slowest"
-	}
 	who, _ := a.slowest.look(topic, func() (who string, err error) {
-		kind, holder, _ := strings.Cut(full.Holder, ":")
-		if kind == "pin" {
-			return holder, nil
+		var n int // of the delivery partition whose owner needs the oldest event
+		switch pinned, is := strings.CutPrefix(full.Holder, "pin:"); {
+		case is:
+			return ": subscriber " + pinned + " is the slowest", nil
+		case full.Processor != "":
+			return ": processor " + full.Processor + " is the slowest", nil
 		}
-		partition, _, _ := strings.Cut(holder, ":") // behind it is an epoch
-		n, err := strconv.Atoi(partition)
-		if err != nil {
+		if _, err := fmt.Sscanf(full.Holder, "deliver:%d:", &n); err != nil {
 			return "", err
 		}
 		first := delivery.ID{N: 1 << 62}
@@ -58,156 +56,107 @@ func (a *api) slow(ctx context.Context, topic string, full *store.FullError) str
 			}
 			state, err := delivery.ParseState([]byte(cmp.Or(s.State, "{}")))
 			if at, needs := state.Positions(s.Settings.Topics)[a.logOf(topic).String()]; err == nil && needs && at.N < first.N {
-				first, who = at, s.Name
+				first, who = at, ": subscriber "+s.Name+" is the slowest"
 			}
 		}
 		return who, nil
 	})
-	if who == "" {
-		return ""
-	}
-	return ": subscriber " + who + " is the slowest"
+	return who
 }
 
-func (a *api) listTopics(w http.ResponseWriter, r *http.Request, _ *caller) error {
-	topics, err := a.Topics(r.Context())
-	if err != nil {
-		return err
-	}
+func (a *api) listTopics(c *call) (any, error) {
+	topics, err := a.Topics(c.Context())
 	rows := []any{}
 	for _, t := range topics {
 		rows = append(rows, map[string]any{
 			"name": t.Name, "publisher": orNull(t.Publisher), "events": t.Events, "length": t.Length, "oldest": orNull(max(t.Oldest.Unix(), 0)),
 		})
 	}
-	return reply(w, http.StatusOK, rows)
+	return rows, err
 }
 
-// deletePatience is for how long a topic is being deleted, even if nobody waits: half of it would block the name.
-const deletePatience = 30 * time.Second
-
-func (a *api) deleteTopic(w http.ResponseWriter, r *http.Request, c *caller) error {
-	topic := r.PathValue("name")
-	if t, err := a.calls.Topic(r.Context(), topic); err != nil {
-		return err
-	} else if t != nil && !c.root && t.Publisher != c.client {
-		return fmt.Errorf("topic %s: %w", topic, ErrClaimed)
+func (a *api) deleteTopic(c *call) (any, error) {
+	if t, err := a.calls.Topic(c.Context(), c.on); err != nil {
+		return nil, err
+	} else if t != nil && t.Publisher != c.client && !c.is(roleRoot) {
+		return nil, ErrClaimed
 	}
-	return done(w, a.deed(r, c, "topic-rm", topic, func(ctx context.Context) error {
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), deletePatience)
-		defer cancel()
-		return a.DeleteTopic(ctx, topic)
-	}))
+	return nil, a.deed(c, "topic-rm", nil, func(ctx context.Context) error { return a.DeleteTopic(ctx, c.on) })
 }
 
-func (a *api) subscribe(w http.ResponseWriter, r *http.Request, c *caller, name string) error {
-	s, format, secret := Subscription{Client: name}, "array", givenSecret{}
+func (a *api) subscribe(c *call) (any, error) {
+	s, secret := Subscription{Client: c.on}, givenSecret{}
 	most, wait := number{defaultMax, 1, mostMax}, number{defaultDeadline.Milliseconds(), 0, mostDeadline.Milliseconds()}
-	if err := read(r, map[string]any{
-		"topics": &s.Topics, "callback": &s.Callback, "uuid": &s.UUID, "timeout": &wait, "max": &most, "format": &format, "secret": &secret,
-	}); err != nil {
-		return err
-	}
-	s.Max, s.Timeout, s.Secret = int(most.n), cmp.Or(time.Duration(wait.n)*time.Millisecond, -1), secret.text
-	switch s.Format = Format(format); format {
-	case "array":
-		s.Format = Array
-	case "":
-		return invalidf("format is empty")
-	}
-	return secret.answer(w, a.deed(r, c, "subscribe", name, func(ctx context.Context) error { return a.Subscribe(ctx, s) }))
+	err := a.deed(c, "subscribe", map[string]any{
+		"topics": &s.Topics, "callback": &s.Callback, "uuid": &s.UUID, "timeout": &wait, "max": &most, "format": &s.Format, "secret": &secret,
+	}, func(ctx context.Context) error {
+		s.Max, s.Timeout, s.Secret = int(most.n), cmp.Or(time.Duration(wait.n)*time.Millisecond, -1), secret.text
+		return a.Subscribe(ctx, s)
+	})
+	return secret.made, err
 }
 
-func (a *api) setSecret(w http.ResponseWriter, r *http.Request, c *caller, name string) error {
+func (a *api) setSecret(c *call) (any, error) {
 	var secret givenSecret
-	if err := read(r, map[string]any{"secret": &secret}); err != nil {
-		return err
-	}
-	return secret.answer(w, a.deed(r, c, "secret", name, func(ctx context.Context) error { return a.SetSecret(ctx, name, secret.text) }))
+	err := a.deed(c, "secret", map[string]any{"secret": &secret}, func(ctx context.Context) error { return a.SetSecret(ctx, c.on, secret.text) })
+	return secret.made, err
 }
 
-// answer answers with a secret that was made, and nothing else.
-func (s *givenSecret) answer(w http.ResponseWriter, err error) error {
-	if err != nil || !s.made {
-		return done(w, err)
-	}
-	return reply(w, http.StatusOK, map[string]string{"secret": s.text})
-}
-
-func (a *api) unsubscribe(w http.ResponseWriter, r *http.Request, c *caller, name string) error {
+func (a *api) unsubscribe(c *call) (any, error) {
 	var topics []string
-	on := name
-	if topic := r.PathValue("topic"); topic != "" {
-		s, err := a.calls.Subscriber(r.Context(), a.partition(name), name)
-		switch {
-		case err != nil:
-			return err
-		case s.Settings == nil:
-			return fmt.Errorf("subscriber %s: %w", name, ErrNoSubscriber)
+	client := c.on
+	if topic := c.PathValue("topic"); topic != "" {
+		s, err := a.calls.Subscriber(c.Context(), a.partition(client), client)
+		if err == nil && !slices.Contains(s.Settings.Wants(), topic) {
+			err = refusef(http.StatusNotFound, "subscriber %s has not subscribed to this topic", client)
 		}
-		if span, there := s.Settings.Topics[a.logOf(topic).String()]; !there || span.End > 0 {
-			return refusal(http.StatusNotFound, "subscriber "+name+" has not subscribed to this topic")
+		if err != nil {
+			return nil, err
 		}
-		topics, on = []string{topic}, name+"/"+topic
+		topics, c.on = []string{topic}, client+"/"+topic
 	}
-	return done(w, a.deed(r, c, "unsubscribe", on, func(ctx context.Context) error { return a.Unsubscribe(ctx, name, topics...) }))
+	return nil, a.deed(c, "unsubscribe", nil, func(ctx context.Context) error { return a.Unsubscribe(ctx, client, topics...) })
 }
 
-func (a *api) pause(w http.ResponseWriter, r *http.Request, c *caller, name string) error {
-	o, last := &PauseOptions{Who: c.client}, number{most: mostPause.Milliseconds()}
-	if err := read(r, map[string]any{"why": &o.Why, "for": &last}); err != nil {
-		return err
-	}
-	if len(o.Why) > mostWhy {
-		return invalidf("why has more than %d bytes", mostWhy)
-	}
-	o.For = time.Duration(last.n) * time.Millisecond
-	return done(w, a.deed(r, c, "pause", name, func(ctx context.Context) error { return a.Pause(ctx, name, o) }))
+func (a *api) pause(c *call) (any, error) {
+	return nil, a.deed(c, "pause", nil, func(ctx context.Context) error { return a.Pause(ctx, c.on, &PauseOptions{Who: c.client}) })
 }
 
-func (a *api) resume(w http.ResponseWriter, r *http.Request, c *caller, name string) error {
-	if err := read(r, nil); err != nil {
-		return err
-	}
-	return done(w, a.deed(r, c, "resume", name, func(ctx context.Context) error { return a.Resume(ctx, name) }))
+func (a *api) resume(c *call) (any, error) {
+	return nil, a.deed(c, "resume", nil, func(ctx context.Context) error { return a.Resume(ctx, c.on) })
 }
 
-func (a *api) listTokens(w http.ResponseWriter, r *http.Request, _ *caller) error {
-	tokens, err := a.Tokens(r.Context())
+func (a *api) listTokens(c *call) (any, error) {
+	tokens, err := a.Tokens(c.Context())
 	if err != nil || len(tokens) == 0 {
-		return done(w, err)
+		return nil, err
 	}
 	var rows []any
 	for _, t := range tokens {
 		rows = append(rows, map[string]any{"name": t.Client, "token": t.ID, "roles": t.Roles, "created": t.Created})
 	}
-	return reply(w, http.StatusOK, rows)
+	return rows, nil
 }
 
-func (a *api) makeToken(w http.ResponseWriter, r *http.Request, c *caller) error {
-	var name, token string
+func (a *api) makeToken(c *call) (any, error) {
+	var token string
 	var roles []Role
-	if err := read(r, map[string]any{"name": &name, "token": &token, "roles": &roles}); err != nil {
+	c.code = http.StatusCreated
+	err := a.deed(c, "token-add", map[string]any{"name": &c.on, "token": &token, "roles": &roles}, func(ctx context.Context) (err error) {
+		token, err = addToken(ctx, a.Bus, c.on, token, roles)
 		return err
-	}
-	if err := checkClient(name); err != nil {
-		return err
-	}
-	token = cmp.Or(token, newToken(name))
-	if err := a.deed(r, c, "token-add", name, func(ctx context.Context) error { return tokens{a.Bus}.add(ctx, token, name, roles) }); err != nil {
-		return err
-	}
-	return reply(w, http.StatusCreated, map[string]string{"name": name, "token": token})
+	})
+	return map[string]string{"name": c.on, "token": token}, err
 }
 
-func (a *api) deleteToken(w http.ResponseWriter, r *http.Request, c *caller) error {
-	t, err := iwebhook.Tokens{Bus: a.calls}.Named(r.Context(), r.PathValue("id"))
-	if err != nil || t == nil {
-		return done(w, err)
+// deleteToken ensures that there is no such token. The audit has its ID, whether the path has that or the token.
+func (a *api) deleteToken(c *call) (any, error) {
+	c.on = iwebhook.TokenID(c.PathValue("id"))
+	err := a.deed(c, "token-rm", nil, func(ctx context.Context) error { return a.RemoveToken(ctx, c.on) })
+	if errors.Is(err, ErrNoToken) {
+		err = nil
 	}
-	return done(w, a.deed(r, c, "token-rm", t.ID(), func(ctx context.Context) error { return tokens{a.Bus}.remove(ctx, t) }))
+	return nil, err
 }
 
-func (a *api) health(w http.ResponseWriter, _ *http.Request, _ *caller) error {
-	return reply(w, http.StatusOK, map[string]string{"status": "ok"})
-}
+func health(*call) (any, error) { return map[string]string{"status": "ok"}, nil }

@@ -4,6 +4,7 @@ import (
 	"crypto/aes"
 	"crypto/cipher"
 	"encoding/base64"
+	"errors"
 	"fmt"
 	"strings"
 
@@ -16,20 +17,11 @@ const (
 	plainPrefix  = "p1:"                 // what is stored without keys
 )
 
-// A sealPlace is where a sealed text belongs. It opens nowhere else.
-type sealPlace struct{ app, bus, subscriber, field string }
-
-// data are the additional data of a place. No name has a zero byte.
-func (p sealPlace) data() []byte {
-	return []byte(strings.Join([]string{p.app, p.bus, p.subscriber, p.field}, "\x00"))
-}
-
 // A sealer encrypts what is secret but has to be read again. It is safe for concurrent use.
-type sealer struct{ keys []cipher.AEAD }
+type sealer []cipher.AEAD
 
 // newSealer returns a sealer whose first key seals, and all of whose keys open. Without keys it stores texts as they are.
-func newSealer(keys [][]byte) (*sealer, error) {
-	s := &sealer{}
+func newSealer(keys [][]byte) (s sealer, err error) {
 	for i, key := range keys {
 		block, err := aes.NewCipher(key)
 		if err != nil || len(key) != sealKeySize {
@@ -39,7 +31,7 @@ func newSealer(keys [][]byte) (*sealer, error) {
 		if err != nil {
 			return nil, fmt.Errorf("seal key %d: %w", i+1, err)
 		}
-		s.keys = append(s.keys, aead)
+		s = append(s, aead)
 	}
 	return s, nil
 }
@@ -59,32 +51,32 @@ func parseSealKeys(text string) (keys [][]byte, err error) {
 	return keys, nil
 }
 
-// seal returns a text as it is stored at a place.
-func (s *sealer) seal(plain string, at sealPlace) string {
-	if len(s.keys) == 0 {
-		return plainPrefix + plain
-	}
-	return sealedPrefix + base64.StdEncoding.EncodeToString(s.keys[0].Seal(nil, nil, []byte(plain), at.data()))
+// placeOf returns where the sealed text of a field belongs. No name has a zero byte.
+func placeOf(app, bus, subscriber, field string) []byte {
+	return []byte(app + "\x00" + bus + "\x00" + subscriber + "\x00" + field)
 }
 
-// open returns what was sealed at a place, or stored there without keys. Its error shows nothing of it.
-func (s *sealer) open(stored string, at sealPlace) (string, error) {
+// seal returns a text as it is stored at a place, and opens nowhere else.
+func (s sealer) seal(plain string, place []byte) string {
+	if len(s) == 0 {
+		return plainPrefix + plain
+	}
+	return sealedPrefix + base64.StdEncoding.EncodeToString(s[0].Seal(nil, nil, []byte(plain), place))
+}
+
+var errSealed = errors.New("no seal key opens it")
+
+// open returns what was sealed at a place, or stored there without keys.
+func (s sealer) open(stored string, place []byte) (string, error) {
 	if plain, ok := strings.CutPrefix(stored, plainPrefix); ok {
 		return plain, nil
 	}
-	why := "no seal key opens it"
-	encoded, ok := strings.CutPrefix(stored, sealedPrefix)
-	switch sealed, err := base64.StdEncoding.DecodeString(encoded); {
-	case !ok || err != nil:
-		why = "not what a bus has stored"
-	case len(s.keys) == 0:
-		why = "sealed, but there are no seal keys"
-	default:
-		for _, key := range s.keys {
-			if plain, err := key.Open(nil, nil, sealed, at.data()); err == nil {
-				return string(plain), nil
-			}
+	encoded, ours := strings.CutPrefix(stored, sealedPrefix)
+	sealed, err := base64.StdEncoding.DecodeString(encoded)
+	for _, key := range s {
+		if plain, wrong := key.Open(nil, nil, sealed, place); ours && err == nil && wrong == nil {
+			return string(plain), nil
 		}
 	}
-	return "", fmt.Errorf("open %s of subscriber %s: %s", at.field, at.subscriber, why)
+	return "", errSealed
 }

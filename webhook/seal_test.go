@@ -7,9 +7,9 @@ import (
 	"testing"
 )
 
-var aPlace = sealPlace{"shop", "bus", "mail", "uuid"}
+var aPlace = placeOf("shop", "bus", "mail", "uuid")
 
-func sealerOf(t *testing.T, keys ...byte) *sealer {
+func sealerOf(t *testing.T, keys ...byte) sealer {
 	t.Helper()
 	var all [][]byte
 	for _, k := range keys {
@@ -38,7 +38,7 @@ func TestSealedTextsOpen(t *testing.T) {
 	if got, err := sealerOf(t, 2).open(rotated.seal(plain, aPlace), aPlace); err != nil || got != plain {
 		t.Errorf("the first key does not seal: %q, %v", got, err)
 	}
-	for name, s := range map[string]*sealer{"no keys": sealerOf(t), "keys that came later": sealerOf(t, 1)} {
+	for name, s := range map[string]sealer{"no keys": sealerOf(t), "keys that came later": sealerOf(t, 1)} {
 		if got, err := s.open(sealerOf(t).seal(plain, aPlace), aPlace); err != nil || got != plain {
 			t.Errorf("%s: %q, %v", name, got, err)
 		}
@@ -65,30 +65,25 @@ func TestOpenRefuses(t *testing.T) {
 	}
 	for _, tt := range []struct {
 		name, stored string
-		s            *sealer
-		at           sealPlace
-		want         string
+		s            sealer
+		at           []byte
 	}{
-		{"another key", sealed, sealerOf(t, 2, 3), aPlace, "no seal key opens it"},
-		{"no keys", sealed, sealerOf(t), aPlace, "there are no seal keys"},
-		{"another app", sealed, s, sealPlace{"shop2", "bus", "mail", "uuid"}, "no seal key"},
-		{"another subscriber", sealed, s, sealPlace{"shop", "bus", "mai", "uuid"}, "no seal key"},
-		{"another field", sealed, s, sealPlace{"shop", "bus", "mail", "secret"}, "no seal key"},
-		{"parts cut differently", sealed, s, sealPlace{"sho", "pbus", "mail", "uuid"}, "no seal key"},
-		{"swapped", sealed, s, sealPlace{"bus", "shop", "mail", "uuid"}, "no seal key"},
-		{"cut off", "s1:" + base64.StdEncoding.EncodeToString(raw[:11]), s, aPlace, "no seal key"},
-		{"no base64", "s1:" + plain, s, aPlace, "not what a bus has stored"},
-		{"no prefix", plain, s, aPlace, "not what a bus has stored"},
-		{"nothing", "", s, aPlace, "not what a bus has stored"},
-		{"of a later release", "s2:" + sealed[3:], s, aPlace, "not what a bus has stored"},
+		{"another key", sealed, sealerOf(t, 2, 3), aPlace},
+		{"no keys", sealed, sealerOf(t), aPlace},
+		{"another app", sealed, s, placeOf("shop2", "bus", "mail", "uuid")},
+		{"another subscriber", sealed, s, placeOf("shop", "bus", "mai", "uuid")},
+		{"another field", sealed, s, placeOf("shop", "bus", "mail", "secret")},
+		{"parts cut differently", sealed, s, placeOf("sho", "pbus", "mail", "uuid")},
+		{"swapped", sealed, s, placeOf("bus", "shop", "mail", "uuid")},
+		{"cut off", "s1:" + base64.StdEncoding.EncodeToString(raw[:11]), s, aPlace},
+		{"no base64", "s1:" + plain, s, aPlace},
+		{"no prefix", plain, s, aPlace},
+		{"nothing", "", s, aPlace},
+		{"of a later release", "s2:" + sealed[3:], s, aPlace},
 	} {
 		got, err := tt.s.open(tt.stored, tt.at)
-		if err == nil || got != "" || !strings.Contains(err.Error(), tt.want) || !strings.Contains(err.Error(), tt.at.subscriber) {
+		if err != errSealed || got != "" {
 			t.Errorf("%s: got %q, %v", tt.name, got, err)
-			continue
-		}
-		if strings.Contains(err.Error(), plain) || len(tt.stored) > 3 && strings.Contains(err.Error(), tt.stored[3:]) {
-			t.Errorf("%s: the error shows it: %v", tt.name, err)
 		}
 	}
 }

@@ -2,6 +2,7 @@ package webhook
 
 import (
 	"maps"
+	"net/http"
 	"strings"
 	"time"
 
@@ -122,13 +123,13 @@ func (s *subscriber) answered(batch *delivery.Batch, a *answer) {
 	now, was := s.o.own.Now(), s.w.State().Since
 	said := delivery.Answer{Status: a.status, Error: a.err, Took: a.took.Milliseconds()}
 	until := now.Add(max(s.o.b.retry.Wait(batch.Attempt), a.retryAfter))
-	switch a.outcome {
-	case settled:
+	switch {
+	case a.err == "":
 		s.w.Done(batch, now, said)
-	case gone:
+	case a.status == http.StatusGone:
 		s.w.Fail(batch, now, until, said)
 		s.w.Disable("the receiver answered 410: it wants nothing more")
-	case tooLarge:
+	case a.status == http.StatusRequestEntityTooLarge:
 		s.w.Halve(batch, now, until, said)
 	default:
 		s.w.Fail(batch, now, until, said)

@@ -1,6 +1,7 @@
 package webhook
 
 import (
+	"encoding/base64"
 	"net/http"
 	"strconv"
 	"strings"
@@ -32,10 +33,12 @@ func mustParse(t testing.TB, secrets ...string) (keys [][]byte) {
 	return keys
 }
 
+func secondsOf(at time.Time) string { return strconv.FormatInt(at.Unix(), 10) }
+
 func signedHeader(id string, at time.Time, signature string) http.Header {
 	h := http.Header{}
 	h.Set("webhook-id", id)
-	h.Set("webhook-timestamp", strconv.FormatInt(at.Unix(), 10))
+	h.Set("webhook-timestamp", secondsOf(at))
 	h.Set("webhook-signature", signature)
 	return h
 }
@@ -44,7 +47,7 @@ func TestSignaturesAreThoseOfStandardWebhooks(t *testing.T) {
 	for _, v := range vectors {
 		at := time.Unix(v.at, 999)
 		keys := mustParse(t, v.secret)
-		if got := sign(keys, v.id, at, []byte(v.body)); got != v.signature {
+		if got := sign(keys, v.id, secondsOf(at), []byte(v.body)); got != v.signature {
 			t.Errorf("%s: got %s, want %s", v.id, got, v.signature)
 		}
 		if err := verify(keys, signedHeader(v.id, at, v.signature), []byte(v.body), at); err != nil {
@@ -56,7 +59,7 @@ func TestSignaturesAreThoseOfStandardWebhooks(t *testing.T) {
 func TestEitherSecretOfARotationVerifies(t *testing.T) {
 	at, body := time.Unix(1767225600, 0), []byte("[]")
 	keys := mustParse(t, NewSecret(), NewSecret(), NewSecret())
-	h := signedHeader("msg_a", at, sign(keys[:2], "msg_a", at, body))
+	h := signedHeader("msg_a", at, sign(keys[:2], "msg_a", secondsOf(at), body))
 	if n := strings.Count(h.Get("webhook-signature"), " "); n != 1 {
 		t.Errorf("got %q, want two signatures", h.Get("webhook-signature"))
 	}
@@ -73,9 +76,9 @@ func TestEitherSecretOfARotationVerifies(t *testing.T) {
 func TestVerifyRefuses(t *testing.T) {
 	at, body := time.Unix(1767225600, 0), []byte("[]")
 	keys := mustParse(t, NewSecret())
-	right := sign(keys, "msg_a", at, body)
+	right := sign(keys, "msg_a", secondsOf(at), body)
 	far := func(d time.Duration) http.Header {
-		return signedHeader("msg_a", at.Add(d), sign(keys, "msg_a", at.Add(d), body))
+		return signedHeader("msg_a", at.Add(d), sign(keys, "msg_a", secondsOf(at.Add(d)), body))
 	}
 	without := func(name string) http.Header {
 		h := signedHeader("msg_a", at, right)
@@ -126,9 +129,10 @@ func TestParseSecret(t *testing.T) {
 	if other := NewSecret(); other == secret {
 		t.Errorf("%s twice", secret)
 	}
-	if key := mustParse(t, secret)[0]; len(key) != 32 || formatSecret(key) != secret {
-		t.Errorf("%s has %d bytes and becomes %s", secret, len(key), formatSecret(key))
+	if key := mustParse(t, secret)[0]; len(key) != 32 {
+		t.Errorf("%s has %d bytes", secret, len(key))
 	}
+	formatSecret := func(key []byte) string { return "whsec_" + base64.StdEncoding.EncodeToString(key) }
 	for _, n := range []int{24, 64} {
 		mustParse(t, formatSecret(make([]byte, n)))
 	}

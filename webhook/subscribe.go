@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -48,7 +49,10 @@ const (
 // check returns what is wrong with a subscription, and sets its defaults.
 func (b *Bus) check(s *Subscription) error {
 	s.Max, s.Timeout = cmp.Or(s.Max, defaultMax), max(cmp.Or(s.Timeout, defaultDeadline), 0)
-	if s.Format == Single {
+	switch s.Format {
+	case "array": // as it is shown
+		s.Format = Array
+	case Single:
 		s.Max = 1
 	}
 	if err := checkClient(s.Client); err != nil {
@@ -167,11 +171,15 @@ func (b subscriptions) open(client, field, sealed string) (string, error) {
 	if sealed == "" {
 		return "", nil
 	}
-	return b.seal.open(sealed, b.place(client, field))
+	text, err := b.seal.open(sealed, b.place(client, field))
+	if err != nil {
+		err = fmt.Errorf("open %s of subscriber %s: %w", field, client, err)
+	}
+	return text, err
 }
 
-func (b subscriptions) place(client, field string) sealPlace {
-	return sealPlace{b.calls.Client().Keys().App, b.name, client, field}
+func (b subscriptions) place(client, field string) []byte {
+	return placeOf(b.calls.Client().Keys().App, b.name, client, field)
 }
 
 // start has a subscriber get logs: those that are new to it from where they are now, where they are pinned.

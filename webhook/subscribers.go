@@ -4,8 +4,7 @@ import (
 	"cmp"
 	"context"
 	"iter"
-	"net/http"
-	"net/url"
+	"strings"
 	"time"
 
 	"github.com/runnel-go/runnel/internal/buses"
@@ -16,12 +15,10 @@ import (
 type Subscriber struct {
 	Subscription // without UUID and Secret, and with the topics that have not ended
 
-	Sent    int64     // events that the receiver has taken
-	Queued  int64     // events that wait, or are under way
-	Dropped int64     // events that were too old, or for which there was no room
-	Dead    int64     // events that have had all their attempts
-	Failed  int64     // attempts
-	Oldest  time.Time // of what is queued; zero for nothing
+	// Events: the receiver has taken them; they wait, or are under way; they were too old, or there was no room; they have had all their attempts.
+	Sent, Queued, Dropped, Dead int64
+	Failed                      int64     // attempts
+	Oldest                      time.Time // of what is queued; zero for nothing
 
 	// State is "ok", "failing" (the last attempt has failed, the next is due), "waiting" (likewise, until NextAttempt), "paused" (by an
 	// operator) or "disabled" (by the bus, after failures; Resume ends it).
@@ -54,12 +51,9 @@ func (b *Bus) Subscribers(ctx context.Context) iter.Seq2[Subscriber, error] {
 
 // publicOf returns what anybody may see of a subscriber.
 func publicOf(s *buses.SubscriberState) Subscriber {
-	if s.Err != nil {
-		return Subscriber{Subscription: Subscription{Client: s.Subscriber}}
-	}
 	return Subscriber{
 		Subscription: Subscription{
-			Client: s.Subscriber, Callback: s.Settings.Callback, Topics: s.Wants(), Max: s.Settings.Max, Format: Format(s.Settings.Format),
+			Client: s.Subscriber, Callback: s.Settings.Callback, Topics: s.Settings.Wants(), Max: s.Settings.Max, Format: Format(s.Settings.Format),
 			Timeout: cmp.Or(time.Duration(s.Settings.Timeout)*time.Millisecond, -1),
 		},
 		Sent: s.Sent, Queued: s.Queued, Dropped: s.Dropped, Dead: s.Dead, Failed: s.Failed, Oldest: s.Oldest,
@@ -67,46 +61,40 @@ func publicOf(s *buses.SubscriberState) Subscriber {
 	}
 }
 
-// rowOf returns a subscriber as GET /subscribers has it.
-func rowOf(s *Subscriber, c *caller) map[string]any {
-	callback := s.Callback
-	if !c.root && !c.has(RoleRead) && s.Client != c.client {
-		callback = ""
-		if u, err := url.Parse(s.Callback); err == nil {
-			callback = u.Scheme + "://" + u.Host
-		}
+// row returns a subscriber as GET /subscribers has it.
+func (c *call) row(s *buses.SubscriberState) map[string]any {
+	callback := s.Settings.Callback
+	if !c.is(roleRoot) && !c.is(RoleRead) && s.Subscriber != c.client {
+		scheme, _, _ := strings.Cut(callback, "://")
+		callback = scheme + "://" + s.Host
 	}
 	row := map[string]any{
-		"subscriber": s.Client, "uuid": nil, "callback": callback, "max_events": s.Max, "timeout": max(s.Timeout, 0).Milliseconds(),
-		"topics": append([]string{}, s.Topics...), "state": s.State, "error": orNull(s.LastError), "next_attempt": nil,
+		"subscriber": s.Subscriber, "uuid": nil, "callback": callback, "max_events": s.Settings.Max, "timeout": s.Settings.Timeout,
+		"topics": append([]string{}, s.Settings.Wants()...), "state": s.State, "error": orNull(s.Error), "next_attempt": orNull(s.Next.Truncate(time.Second)),
 		"events": map[string]any{
 			"sent": s.Sent, "queued": s.Queued, "oldest": orNull(max(s.Oldest.Unix(), 0)), "dropped": s.Dropped, "dead": s.Dead, "failed": s.Failed,
 		},
 	}
-	if !s.NextAttempt.IsZero() {
-		row["next_attempt"] = s.NextAttempt.Format(time.RFC3339)
+	if s.Err != nil {
+		row["error"] = s.Err.Error()
 	}
 	return row
 }
 
-func (a *api) listSubscribers(w http.ResponseWriter, r *http.Request, c *caller) error {
-	rows := []map[string]any{}
-	for s, err := range a.Subscribers(r.Context()) {
-		switch {
-		case err != nil && s.Client == "":
-			return err
-		case err != nil:
-			a.log.Error("subscriber is not readable", "subscriber", s.Client, "err", err)
-			s.State, s.LastError = "unreadable", "it is not readable, and the log says why"
+func (a *api) listSubscribers(c *call) (any, error) {
+	rows := []any{}
+	for s, err := range buses.Subscribers(c.Context(), a.calls, a.stream.Meta.Partitions) {
+		if err != nil {
+			return nil, err
 		}
-		rows = append(rows, rowOf(&s, c))
+		rows = append(rows, c.row(s))
 	}
-	return reply(w, http.StatusOK, rows)
+	return rows, nil
 }
 
 // pulse answers whether Redis does.
-func (a *api) pulse(w http.ResponseWriter, r *http.Request, _ *caller) error {
-	return done(w, a.calls.Client().Retrying.Ping(r.Context()).Err())
+func (a *api) pulse(c *call) (any, error) {
+	return nil, a.calls.Client().Retrying.Ping(c.Context()).Err()
 }
 
 const (
@@ -115,27 +103,27 @@ const (
 )
 
 // scaling answers slowly if many batches are due, of receivers that take them.
-func (a *api) scaling(w http.ResponseWriter, r *http.Request, _ *caller) error {
+func (a *api) scaling(c *call) (any, error) {
 	due := int64(0)
-	for s, err := range a.Subscribers(r.Context()) {
-		if err != nil && s.Client == "" {
-			return err
+	for s, err := range buses.Subscribers(c.Context(), a.calls, a.stream.Meta.Partitions) {
+		if err != nil {
+			return nil, err
 		}
-		if s.State != "ok" || s.Queued == 0 {
-			continue
-		}
-		due += s.Queued / int64(s.Max)
-		if s.Queued%int64(s.Max) > 0 && time.Until(s.Oldest.Add(s.Timeout)) < scalingWait {
-			due++
+		if s.State == "ok" {
+			most, queued := int64(max(s.Settings.Max, 1)), s.Queued
+			if time.Until(s.Oldest)+time.Duration(s.Settings.Timeout)*time.Millisecond < scalingWait {
+				queued += most - 1 // what is not full is due, too
+			}
+			due += queued / most
 		}
 	}
 	if due >= scalingBatches {
 		select {
 		case <-time.After(scalingWait):
-		case <-r.Context().Done():
+		case <-c.Context().Done():
 		}
 	}
-	return done(w, nil)
+	return nil, nil
 }
 
 // orNull returns nil for the zero value.

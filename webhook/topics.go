@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"strings"
 	"time"
 
@@ -17,19 +18,12 @@ import (
 
 var (
 	// ErrClaimed is returned to who publishes to a topic of another publisher.
-	ErrClaimed = errors.New("the topic belongs to another publisher")
+	ErrClaimed = refusef(http.StatusForbidden, "the topic belongs to another publisher")
 	// ErrNoTopic is returned for a topic that does not exist.
-	ErrNoTopic = errors.New("there is no such topic")
+	ErrNoTopic = refusef(http.StatusNotFound, "there is no such topic")
 	// ErrNoSubscriber is returned for a subscriber that does not exist.
 	ErrNoSubscriber = iwebhook.ErrNoSubscriber
 )
-
-// An invalidError says what is wrong with what was given.
-type invalidError struct{ text string }
-
-func (e *invalidError) Error() string { return e.text }
-
-func invalidf(format string, args ...any) error { return &invalidError{fmt.Sprintf(format, args...)} }
 
 // Topic is a topic as it is now.
 type Topic struct {
@@ -62,32 +56,31 @@ func checkClient(name string) error {
 
 // claim makes a topic, and client its publisher if it has none; "" makes the topic alone.
 func (b *Bus) claim(ctx context.Context, topic, client string) error {
-	if by, ok := b.claims.of(topic); ok && (client == "" || by == client) {
-		return nil
-	}
-	for {
-		t, err := b.calls.Topic(ctx, topic)
-		if err != nil {
-			return err
-		}
-		if _, done := b.streams.Load(topic); !done || t == nil { // it is new, or the server has lost all that was stored
-			if err := b.ensureStream(ctx, topic); err != nil {
-				return err
+	_, err := b.claims.look(topic+" "+client, func() (done bool, err error) {
+		for {
+			t, err := b.calls.Topic(ctx, topic)
+			if err != nil {
+				return false, err
 			}
-		}
-		if t == nil || t.Publisher == "" && client != "" {
-			if t, err = b.calls.SetPublisher(ctx, topic, t, client); errors.Is(err, iwebhook.ErrConflict) {
-				continue
-			} else if err != nil {
-				return err
+			if _, done := b.streams.Load(topic); !done || t == nil { // it is new, or the server has lost all that was stored
+				if err := b.ensureStream(ctx, topic); err != nil {
+					return false, err
+				}
 			}
+			if t == nil || t.Publisher == "" && client != "" {
+				if t, err = b.calls.SetPublisher(ctx, topic, t, client); errors.Is(err, iwebhook.ErrConflict) {
+					continue
+				} else if err != nil {
+					return false, err
+				}
+			}
+			if client != "" && t.Publisher != client {
+				return false, fmt.Errorf("topic %s: %w", topic, ErrClaimed)
+			}
+			return true, nil
 		}
-		b.claims.set(topic, t.Publisher)
-		if client != "" && t.Publisher != client {
-			return fmt.Errorf("topic %s: %w", topic, ErrClaimed)
-		}
-		return nil
-	}
+	})
+	return err
 }
 
 // ensureStream stores the metadata of a topic's stream.
@@ -117,7 +110,7 @@ func (b *Bus) Topics(ctx context.Context) ([]Topic, error) {
 }
 
 // DeleteTopic makes a topic that nobody publishes to any more: subscriptions to it end where they are, what is queued is still delivered,
-// and its name is free. It takes a second longer than processes remember who publishes. The error is ErrNoTopic if there is none.
+// and its name is free. It takes a second longer than processes remember who publishes, and goes on when ctx ends. The error is ErrNoTopic if there is none.
 func (b *Bus) DeleteTopic(ctx context.Context, topic string) error {
 	if err := b.ready(ctx); err != nil {
 		return err
@@ -126,21 +119,22 @@ func (b *Bus) DeleteTopic(ctx context.Context, topic string) error {
 	if err != nil || t == nil {
 		return cmp.Or(err, fmt.Errorf("topic %s: %w", topic, ErrNoTopic))
 	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), deletePatience)
+	defer cancel()
 	closed, err := b.calls.SetPublisher(ctx, topic, t, closedTopic)
 	if err != nil {
 		return err
 	}
-	b.claims.set(topic, closedTopic)
-	select { // others publish as long as they believe that it is theirs
-	case <-time.After(believed + believed/10):
-	case <-ctx.Done():
-		return ctx.Err()
-	}
+	b.claims.forget()
+	time.Sleep(believed + believed/10) // others publish as long as they believe that it is theirs
 	if err := (subscriptions{b}).endAll(ctx, topic); err != nil {
 		return err
 	}
 	return b.calls.RemoveTopic(ctx, topic, closed)
 }
+
+// deletePatience is for how long a topic is being deleted, even if ctx ends: half of it would block the name.
+const deletePatience = 30 * time.Second
 
 // closedTopic is the publisher of a topic that is being deleted, and no name of a client.
 const closedTopic = "(being deleted)"

@@ -7,7 +7,6 @@ import (
 	"maps"
 	"net/url"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/runnel-go/runnel"
@@ -129,17 +128,6 @@ func stateOf(bus string, stored *webhook.Subscriber, err error) *SubscriberState
 		s.State, s.Next = stateWaiting, timeOf(s.stored.Open[0].Until)
 	}
 	return s
-}
-
-// Wants returns the topics that have not ended for a subscriber.
-func (s *SubscriberState) Wants() (topics []string) {
-	for log, span := range s.Settings.Topics {
-		if topic, _, _ := strings.Cut(log, "/"); span.End == 0 {
-			topics = append(topics, topic)
-		}
-	}
-	slices.Sort(topics)
-	return topics
 }
 
 // age is how old the oldest event is that is queued, 0 without one.

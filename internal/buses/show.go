@@ -125,7 +125,7 @@ func runTopics(ctx context.Context, r *Request) error {
 	}
 	for i := range all {
 		for _, s := range subscribers {
-			if s.Bus == all[i].Bus && slices.Contains(s.Wants(), all[i].Topic) {
+			if s.Bus == all[i].Bus && slices.Contains(s.Settings.Wants(), all[i].Topic) {
 				all[i].Subscribers++
 			}
 		}
@@ -155,7 +155,7 @@ func runTokens(ctx context.Context, r *Request) error {
 			return err
 		}
 		for _, t := range some {
-			all = append(all, TokenState{b.Name(), t.ID(), t.Client, t.Roles, t.Created})
+			all = append(all, TokenState{b.Name(), t.ID, t.Client, t.Roles, t.Created})
 		}
 	}
 	slices.SortFunc(all, func(a, b TokenState) int {

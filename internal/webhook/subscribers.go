@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -27,6 +28,20 @@ type Settings struct {
 	Secrets    []Secret                 `json:"secrets,omitempty"` // the first one is the present one
 	Paused     *Pause                   `json:"paused,omitempty"`
 	Resumed    int64                    `json:"resumed,omitempty"` // how often an operator has resumed it
+}
+
+// Wants returns the topics that have not ended. There may be no settings.
+func (s *Settings) Wants() (topics []string) {
+	if s == nil {
+		return nil
+	}
+	for log, span := range s.Topics {
+		if topic, _, _ := strings.Cut(log, "/"); span.End == 0 {
+			topics = append(topics, topic)
+		}
+	}
+	slices.Sort(topics)
+	return topics
 }
 
 // A Secret signs until a time, the zero time for ever.

@@ -8,23 +8,28 @@ import (
 	"encoding/json"
 	"errors"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/redis/go-redis/v9"
 )
 
-// A Token is what is stored of a token of the HTTP API: not the token.
+// A Token is what can be seen of a token of the HTTP API.
 type Token struct {
-	V       int       `json:"v"`
+	ID      string    `json:"id"` // see TokenID
 	Client  string    `json:"client"`
 	Roles   []string  `json:"roles"`
 	Created time.Time `json:"created"`
-
-	Hash string `json:"-"` // HashOf the token
 }
 
-// ID returns what names the token.
-func (t *Token) ID() string { return t.Hash[:16] }
+// A storedToken is what is stored of a token, under its hash.
+type storedToken struct {
+	V int `json:"v"`
+	Token
+}
+
+// ErrNoToken is returned for a token that does not exist.
+var ErrNoToken = errors.New("there is no such token")
 
 // HashOf returns under what a token is stored: its SHA-256, in hex.
 func HashOf(token string) string {
@@ -32,66 +37,68 @@ func HashOf(token string) string {
 	return hex.EncodeToString(sum[:])
 }
 
-func readToken(hash, text string) (*Token, error) {
-	if len(hash) != hex.EncodedLen(sha256.Size) {
-		return nil, errors.New("a token is stored under no hash")
+// TokenID returns the ID of a token, the beginning of its hash; and an ID as it is, since no token is as short.
+func TokenID(text string) string {
+	const length = 16
+	if len(text) == length {
+		return text
 	}
-	t := &Token{Hash: hash}
-	return t, decode("token", t.ID(), text, t, func(t *Token) int { return t.V })
+	return HashOf(text)[:length]
+}
+
+func readToken(text string) (Token, error) {
+	var t storedToken
+	err := decode("a", "token", text, &t, func(t *storedToken) int { return t.V })
+	return t.Token, err
 }
 
 // Tokens are those of a bus.
 type Tokens struct{ *Bus }
 
-// Find returns the token with a hash, nil if there is none.
-func (b Tokens) Find(ctx context.Context, hash string) (*Token, error) {
+// Find returns the token with a hash, one without a client if there is none.
+func (b Tokens) Find(ctx context.Context, hash string) (Token, error) {
 	text, err := b.client.Retrying.HGet(ctx, b.key("whtoken", 0), hash).Result()
 	if errors.Is(err, redis.Nil) {
-		return nil, nil
+		return Token{}, nil
 	}
 	if err != nil {
-		return nil, err
+		return Token{}, err
 	}
-	return readToken(hash, text)
+	return readToken(text)
 }
 
-// Add stores a token. The error is ErrConflict if there is one of the same text.
-func (b Tokens) Add(ctx context.Context, token string, t *Token) error {
-	t.V, t.Hash = 1, HashOf(token)
-	text, err := json.Marshal(t)
+// Add stores what can be seen of a token. The error is ErrConflict if there is one of the same text.
+func (b Tokens) Add(ctx context.Context, token string, t Token) error {
+	t.ID = TokenID(token)
+	text, err := json.Marshal(storedToken{1, t})
 	if err != nil {
 		return err
 	}
-	return b.swap(ctx, []string{b.key("whtoken", 0)}, t.Hash, "", string(text))
+	return b.swap(ctx, []string{b.key("whtoken", 0)}, HashOf(token), "", string(text))
 }
 
 // All returns all tokens, by client and time.
-func (b Tokens) All(ctx context.Context) (all []*Token, err error) {
+func (b Tokens) All(ctx context.Context) (all []Token, err error) {
 	texts, err := b.client.Retrying.HGetAll(ctx, b.key("whtoken", 0)).Result()
-	for hash, text := range texts {
-		t, err := readToken(hash, text)
+	for _, text := range texts {
+		t, err := readToken(text)
 		if err != nil {
 			return nil, err
 		}
 		all = append(all, t)
 	}
-	slices.SortFunc(all, func(a, b *Token) int {
-		return cmp.Or(cmp.Compare(a.Client, b.Client), a.Created.Compare(b.Created), cmp.Compare(a.Hash, b.Hash))
+	slices.SortFunc(all, func(a, b Token) int {
+		return cmp.Or(cmp.Compare(a.Client, b.Client), a.Created.Compare(b.Created), cmp.Compare(a.ID, b.ID))
 	})
 	return all, err
 }
 
-// Named returns the token of an ID, or of its own text, nil if there is none.
-func (b Tokens) Named(ctx context.Context, id string) (*Token, error) {
-	all, err := b.All(ctx)
-	at := slices.IndexFunc(all, func(t *Token) bool { return t.ID() == id || t.Hash == HashOf(id) })
-	if at < 0 {
-		return nil, err
+// Remove removes a token by its ID, or by itself. The error is ErrNoToken if there is none.
+func (b Tokens) Remove(ctx context.Context, text string) error {
+	hashes, err := b.client.Retrying.HKeys(ctx, b.key("whtoken", 0)).Result()
+	at := slices.IndexFunc(hashes, func(hash string) bool { return strings.HasPrefix(hash, TokenID(text)) })
+	if err != nil || at < 0 {
+		return cmp.Or(err, ErrNoToken)
 	}
-	return all[at], err
-}
-
-// Remove removes a token.
-func (b Tokens) Remove(ctx context.Context, t *Token) error {
-	return b.client.Retrying.HDel(ctx, b.key("whtoken", 0), t.Hash).Err()
+	return b.client.Retrying.HDel(ctx, b.key("whtoken", 0), hashes[at]).Err()
 }
