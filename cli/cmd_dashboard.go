@@ -2,7 +2,6 @@ package cli
 
 import (
 	"context"
-	"fmt"
 	"net"
 	"os"
 	"strings"
@@ -54,9 +53,9 @@ func runDashboard(ctx context.Context, s *session, c *call) error {
 	if err := s.connect(ctx); err != nil {
 		return err
 	}
-	listener, err := net.Listen("tcp", addr)
+	listener, err := extension.Listen("--"+flagAddr, addr)
 	if err != nil {
-		return fmt.Errorf("--%s %s: %w", flagAddr, addr, err)
+		return err
 	}
 	if !isLoopback(host) {
 		settings.Logger.Warn("dashboard open to the network", "addr", listener.Addr().String(), "actions", opts.AllowActions, "help", help.DashboardOpen)

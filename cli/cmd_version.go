@@ -5,11 +5,13 @@ import (
 	"runtime/debug"
 
 	"github.com/spf13/cobra"
+
+	"github.com/runnel-go/runnel/internal/words"
 )
 
 const (
 	flagVersion = "version"
-	module      = "github.com/runnel-go/runnel"
+	module      = words.Module
 )
 
 // versions is what `version` prints.
@@ -37,36 +39,18 @@ func (p *program) runVersion(c *call) error {
 
 func (p *program) versions() versions {
 	v := versions{
-		Program: p.name, Version: "unknown", Runnel: "unknown",
+		Program: p.name, Version: "unknown", Runnel: words.Version(),
 		Go: runtime.Version(), Platform: runtime.GOOS + "/" + runtime.GOARCH,
 	}
 	info, ok := debug.ReadBuildInfo()
 	if !ok {
 		return v
 	}
-	v.Version = moduleVersion(&info.Main)
-	if info.Main.Path == module {
-		v.Runnel = v.Version
-	}
-	for _, dep := range info.Deps {
-		if dep.Path == module {
-			v.Runnel = moduleVersion(dep)
-		}
-	}
+	v.Version = words.VersionOf(&info.Main)
 	for _, s := range info.Settings {
 		if s.Key == "vcs.revision" {
 			v.Revision = s.Value
 		}
 	}
 	return v
-}
-
-func moduleVersion(m *debug.Module) string {
-	if m.Replace != nil {
-		m = m.Replace
-	}
-	if m.Version == "" {
-		return "(devel)"
-	}
-	return m.Version
 }

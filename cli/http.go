@@ -75,9 +75,9 @@ func startMonitor(s *session, c *call) (*monitor, error) {
 	if _, _, err := net.SplitHostPort(addr); err != nil {
 		return nil, usagef(c, "%s %q is no address with a port, such as :9090 or 127.0.0.1:9090", from, addr)
 	}
-	listener, err := net.Listen("tcp", addr)
+	listener, err := extension.Listen(from, addr)
 	if err != nil {
-		return nil, fmt.Errorf("%s %s: %w", from, addr, err)
+		return nil, err
 	}
 	mux := http.NewServeMux()
 	mux.Handle("GET /metrics", metrics.Handler(s.app, nil))

@@ -11,7 +11,6 @@ import (
 	"net/http"
 	"net/netip"
 	"os"
-	"runtime/debug"
 	"strconv"
 	"strings"
 	"sync"
@@ -140,20 +139,6 @@ func newBus(name string, o Options) (b *Bus, err error) {
 		b.seal, err = newSealer(b.opts.SealKeys)
 	}
 	return b, err
-}
-
-// version returns the version of this module in the program, "" for none.
-func version() string {
-	info, ok := debug.ReadBuildInfo()
-	if !ok {
-		return ""
-	}
-	for _, m := range append(info.Deps, &info.Main) {
-		if m.Path == "github.com/runnel-go/runnel" {
-			return strings.Trim(m.Version, "()")
-		}
-	}
-	return ""
 }
 
 // Name returns the name of the bus.

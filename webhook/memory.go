@@ -3,11 +3,12 @@ package webhook
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strconv"
 	"time"
 
+	"github.com/runnel-go/runnel/internal/buses"
 	"github.com/runnel-go/runnel/internal/redisconn"
-	iwebhook "github.com/runnel-go/runnel/internal/webhook"
 )
 
 const (
@@ -34,48 +35,35 @@ func (b janitor) spare(ctx context.Context) error {
 }
 
 func (b janitor) spareNode(ctx context.Context, node redisconn.Node) error {
-	used, err := usedMemory(ctx, node)
-	if err != nil || used <= b.opts.MaxMemory-b.opts.MinFree {
-		return err
-	}
-	dropped, n := int64(0), int64(0)
+	used, n, err := int64(0), int64(0), error(nil)
+	dropped, most := int64(0), b.opts.MaxMemory-b.opts.MinFree
 	for range mostDrops {
+		if used, err = usedMemory(ctx, node); err != nil || used <= most {
+			break
+		}
 		if n, err = b.dropOldest(ctx, node.Addr); err != nil || n == 0 { // none: what takes the memory is none of ours
 			break
 		}
-		dropped += n
-		if used, err = usedMemory(ctx, node); err != nil || used < b.opts.MaxMemory-2*b.opts.MinFree {
-			break
-		}
+		dropped, most = dropped+n, b.opts.MaxMemory-2*b.opts.MinFree
 	}
-	b.log.Warn("events dropped, memory is short", "events", dropped, "server", node.Addr)
+	if dropped > 0 {
+		b.log.Warn("events dropped, memory is short", "events", dropped, "server", node.Addr)
+	}
 	return err
 }
 
 // dropOldest drops events of the log on a node that has the oldest, and returns how many.
 func (b janitor) dropOldest(ctx context.Context, addr string) (int64, error) {
-	topics, err := b.calls.Topics(ctx)
-	if err != nil {
+	client := b.calls.Client()
+	topics, err := buses.Topics(ctx, b.calls)
+	topics = slices.DeleteFunc(topics, func(t buses.TopicState) bool {
+		return t.Length == 0 || client.Clustered() && client.NodeOf(b.calls.Key(b.logOf(t.Topic))) != addr
+	})
+	if err != nil || len(topics) == 0 {
 		return 0, err
 	}
-	var logs []iwebhook.Log
-	for name := range topics {
-		log := b.logOf(name)
-		if client := b.calls.Client(); !client.Clustered() || client.NodeOf(b.calls.Key(log)) == addr {
-			logs = append(logs, log)
-		}
-	}
-	extents, err := b.calls.Extents(ctx, logs)
-	var oldest iwebhook.Log
-	for log, e := range extents {
-		if first := extents[oldest].First; e.First.N > 0 && (first.N == 0 || e.First.MS < first.MS) {
-			oldest = log
-		}
-	}
-	if err != nil || oldest.Topic == "" {
-		return 0, err
-	}
-	return b.calls.Drop(ctx, oldest, dropAtOnce)
+	oldest := slices.MinFunc(topics, func(a, b buses.TopicState) int { return a.Oldest.Compare(b.Oldest) })
+	return b.calls.Drop(ctx, b.logOf(oldest.Topic), dropAtOnce)
 }
 
 // usedMemory returns how many bytes a server uses.

@@ -1,6 +1,7 @@
 package webhook_test
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"log/slog"
@@ -51,11 +52,12 @@ func look(t *testing.T, rdb *redis.Client, partitions int) (all []*buses.Subscri
 		t.Fatal(err)
 	}
 	defer client.Close()
-	for s, err := range buses.Subscribers(t.Context(), iwebhook.New(client, "bus"), partitions) {
-		if err != nil || s.Err != nil {
-			t.Fatal(err, s)
-		}
-		all = append(all, s)
+	all, err = buses.Subscribers(t.Context(), iwebhook.New(client, "bus"), partitions)
+	for _, s := range all {
+		err = cmp.Or(err, s.Err)
+	}
+	if err != nil {
+		t.Fatal(err)
 	}
 	return all
 }

@@ -2,7 +2,6 @@ package webhook
 
 import (
 	"bytes"
-	"cmp"
 	"context"
 	"crypto/tls"
 	"encoding/base64"
@@ -18,6 +17,8 @@ import (
 	"unicode"
 
 	"code.dny.dev/ssrf"
+
+	"github.com/runnel-go/runnel/internal/words"
 )
 
 const (
@@ -42,7 +43,7 @@ type sender struct {
 
 // newSender panics if certificates would not be verified.
 func newSender(o *Options) *sender {
-	s := &sender{transport: o.Transport, timeout: o.Timeout, agent: "runnel-webhook/" + cmp.Or(version(), "devel")}
+	s := &sender{transport: o.Transport, timeout: o.Timeout, agent: "runnel-webhook/" + strings.Trim(words.Version(), "()")}
 	if s.transport == nil {
 		s.transport = newTransport(o.TLS, &net.Dialer{Timeout: o.ConnectTimeout, Control: guard(o.AllowAddresses).Safe})
 	}

@@ -143,7 +143,7 @@ func (a *api) makeToken(c *call) (any, error) {
 	var roles []Role
 	c.code = http.StatusCreated
 	err := a.deed(c, "token-add", map[string]any{"name": &c.on, "token": &token, "roles": &roles}, func(ctx context.Context) (err error) {
-		token, err = addToken(ctx, a.Bus, c.on, token, roles)
+		token, err = storeToken(ctx, a.Bus, c.on, token, roles)
 		return err
 	})
 	return map[string]string{"name": c.on, "token": token}, err

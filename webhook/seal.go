@@ -7,14 +7,12 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-
-	iwebhook "github.com/runnel-go/runnel/internal/webhook"
 )
 
 const (
-	sealKeySize  = 32                    // AES-256
-	sealedPrefix = iwebhook.SealedPrefix // base64 of nonce and sealed text
-	plainPrefix  = "p1:"                 // what is stored without keys
+	sealKeySize  = 32    // AES-256
+	sealedPrefix = "s1:" // base64 of nonce and sealed text
+	plainPrefix  = "p1:" // what is stored without keys
 )
 
 // A sealer encrypts what is secret but has to be read again. It is safe for concurrent use.

@@ -6,18 +6,18 @@ import (
 	"crypto/tls"
 	"encoding/json"
 	"fmt"
-	"net"
 	"os"
 	"sync"
 	"time"
 
 	"github.com/runnel-go/runnel"
-	"github.com/runnel-go/runnel/internal/buses"
 	"github.com/runnel-go/runnel/internal/extension"
 	"github.com/runnel-go/runnel/internal/redisconn"
 )
 
 const (
+	flagCert    = "tls-cert"
+	flagKey     = "tls-key"
 	envAddr     = "RUNNEL_WEBHOOK_ADDR"
 	defaultAddr = "127.0.0.1:8080"
 	leaveWithin = 5 * time.Second // for requests that run at the end
@@ -29,8 +29,8 @@ func serveCommand() extension.Command {
 		Flags: append([]extension.Flag{
 			{Name: "bus", Usage: "`NAME` of the bus", Default: "bus"},
 			{Name: flagAddr, Usage: "serve at this `ADDRESS` (" + envAddr + "; default " + defaultAddr + ")", Default: ""},
-			{Name: "tls-cert", Usage: "`FILE` with the certificate and its chain; it is read again when it changes", Default: ""},
-			{Name: "tls-key", Usage: "`FILE` with its key", Default: ""},
+			{Name: flagCert, Usage: "`FILE` with the certificate and its chain; it is read again when it changes", Default: ""},
+			{Name: flagKey, Usage: "`FILE` with its key", Default: ""},
 		}, allowFlags()...),
 		Examples: []string{"PROG webhook serve", "PROG webhook serve --addr :8443 --tls-cert bus.pem --tls-key bus.key"},
 		Work:     workServe,
@@ -44,21 +44,21 @@ func workServe(app any, flags extension.Flags) (says string, err error) {
 			err = fmt.Errorf("%v", v)
 		}
 	}()
-	config, err := tlsConfig(flags.String("tls-cert"), flags.String("tls-key"))
-	if err != nil {
-		return "", err
-	}
 	var o Options
 	if err := o.allow(flags); err != nil {
 		return "", err
 	}
 	b := New(app.(*runnel.App), flags.String("bus"), &o)
-	listener, err := listen(cmp.Or(flags.String(flagAddr), os.Getenv(envAddr), defaultAddr))
+	listener, err := extension.Listen("--"+flagAddr, cmp.Or(flags.String(flagAddr), os.Getenv(envAddr), defaultAddr))
 	if err != nil {
 		return "", err
 	}
 	scheme := "http"
-	if config != nil {
+	if files := (redisconn.TLSFiles{Cert: flags.String(flagCert), Key: flags.String(flagKey)}); files != (redisconn.TLSFiles{}) {
+		config, err := files.Server()
+		if err != nil {
+			return "", fmt.Errorf("--%s, --%s: %w", flagCert, flagKey, err)
+		}
 		scheme, listener = "https", tls.NewListener(listener, config)
 	}
 	b.app.Task(b.name+"-api", func(ctx context.Context) error { return extension.Serve(ctx, listener, b, time.Minute, leaveWithin) }, nil)
@@ -72,54 +72,34 @@ func workServe(app any, flags extension.Flags) (says string, err error) {
 	return says, nil
 }
 
-func listen(addr string) (net.Listener, error) {
-	l, err := net.Listen("tcp", addr)
-	if err != nil {
-		return nil, fmt.Errorf("--%s %s: %w", flagAddr, addr, err)
-	}
-	return l, nil
-}
-
-// tlsConfig returns how to serve with the files, nil without any.
-func tlsConfig(cert, key string) (*tls.Config, error) {
-	if cert == "" && key == "" {
-		return nil, nil
-	}
-	if cert == "" || key == "" {
-		return nil, extension.Usagef("--tls-cert and --tls-key belong together")
-	}
-	load, err := redisconn.TLSFiles{Cert: cert, Key: key}.KeyPair()
-	if err != nil {
-		return nil, fmt.Errorf("--tls-cert, --tls-key: %w", err)
-	}
-	return &tls.Config{MinVersion: tls.VersionTLS12, GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return load() }}, nil
-}
-
 func listenCommand() extension.Command {
-	return buses.Command("listen", "receive batches and print them, for trying out, until interrupted",
-		"PROG webhook listen", runListen,
-		extension.Flag{Name: flagAddr, Usage: "listen at this `ADDRESS`", Default: "127.0.0.1:9999"},
-		extension.Flag{Name: flagSecret, Usage: "refuse what is not signed with this `SECRET`", Default: ""})
+	return extension.Command{
+		Call: "listen", Usage: "receive batches and print them, for trying out, until interrupted", Examples: []string{"PROG webhook listen"}, Run: runListen,
+		Flags: []extension.Flag{
+			{Name: flagAddr, Usage: "listen at this `ADDRESS`", Default: "127.0.0.1:9999"},
+			{Name: flagSecret, Usage: "refuse what is not signed with this `SECRET`", Default: ""},
+		},
+	}
 }
 
-func runListen(ctx context.Context, r *buses.Request) error {
+func runListen(ctx context.Context, env *extension.Env) error {
 	var opts ReceiveOptions
-	if secret := r.Flags.String(flagSecret); secret != "" {
+	if secret := env.Flags.String(flagSecret); secret != "" {
 		if _, err := parseSecret(secret); err != nil {
 			return extension.Usagef("--%s: %v", flagSecret, err)
 		}
 		opts.Secrets = []string{secret}
 	}
-	l, err := listen(r.Flags.String(flagAddr))
+	listener, err := extension.Listen("--"+flagAddr, env.Flags.String(flagAddr))
 	if err != nil {
 		return err
 	}
-	r.Note("batches are printed that are POSTed to http://%s/", l.Addr())
+	env.Note("batches are printed that are POSTed to http://%s/", listener.Addr())
 	var mu sync.Mutex // batches of several subscribers come at once
-	return extension.Serve(ctx, l, Receive(opts, func(_ context.Context, b *Batch) error {
+	return extension.Serve(ctx, listener, Receive(opts, func(_ context.Context, b *Batch) error {
 		mu.Lock()
 		defer mu.Unlock()
-		return r.Print(b, func(t extension.Table) {
+		return env.Print(b, func(t extension.Table) {
 			t.Linef("%s, attempt %d:", cmp.Or(b.ID, "-"), b.Attempt)
 			for _, e := range b.Events {
 				data, _ := e.Data.(json.RawMessage)

@@ -30,18 +30,18 @@ type Subscriber struct {
 }
 
 // Subscribers returns all subscribers, in no order. One that is not readable comes with its name and an error, behind which others follow; an
-// error without a name is the last. It reads from Redis while it is ranged over, a partition of the bus at a time.
+// error without a name is the last. It reads from Redis when it is ranged over, all of them at once.
 func (b *Bus) Subscribers(ctx context.Context) iter.Seq2[Subscriber, error] {
 	return func(yield func(Subscriber, error) bool) {
 		if err := b.ready(ctx); err != nil {
 			yield(Subscriber{}, err)
 			return
 		}
-		for s, err := range buses.Subscribers(ctx, b.calls, b.stream.Meta.Partitions) {
-			if err != nil {
-				yield(Subscriber{}, err)
-				return
-			}
+		all, err := buses.Subscribers(ctx, b.calls, b.stream.Meta.Partitions)
+		if err != nil {
+			yield(Subscriber{}, err)
+		}
+		for _, s := range all {
 			if !yield(publicOf(s), s.Err) {
 				return
 			}
@@ -82,14 +82,12 @@ func (c *call) row(s *buses.SubscriberState) map[string]any {
 }
 
 func (a *api) listSubscribers(c *call) (any, error) {
+	all, err := buses.Subscribers(c.Context(), a.calls, a.stream.Meta.Partitions)
 	rows := []any{}
-	for s, err := range buses.Subscribers(c.Context(), a.calls, a.stream.Meta.Partitions) {
-		if err != nil {
-			return nil, err
-		}
+	for _, s := range all {
 		rows = append(rows, c.row(s))
 	}
-	return rows, nil
+	return rows, err
 }
 
 // pulse answers whether Redis does.
@@ -105,10 +103,8 @@ const (
 // scaling answers slowly if many batches are due, of receivers that take them.
 func (a *api) scaling(c *call) (any, error) {
 	due := int64(0)
-	for s, err := range buses.Subscribers(c.Context(), a.calls, a.stream.Meta.Partitions) {
-		if err != nil {
-			return nil, err
-		}
+	all, err := buses.Subscribers(c.Context(), a.calls, a.stream.Meta.Partitions)
+	for _, s := range all {
 		if s.State == "ok" {
 			most, queued := int64(max(s.Settings.Max, 1)), s.Queued
 			if time.Until(s.Oldest)+time.Duration(s.Settings.Timeout)*time.Millisecond < scalingWait {
@@ -123,7 +119,7 @@ func (a *api) scaling(c *call) (any, error) {
 		case <-c.Context().Done():
 		}
 	}
-	return nil, nil
+	return nil, err
 }
 
 // orNull returns nil for the zero value.

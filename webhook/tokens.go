@@ -38,11 +38,11 @@ const mostToken = 256
 // AddToken makes a token of the HTTP API for a client, and returns it: only its hash is stored. Without roles it may publish and subscribe.
 // Other processes that have refused it as unknown may do so for another second. It blocks until the server has answered, or ctx ends.
 func (b *Bus) AddToken(ctx context.Context, client string, roles ...Role) (string, error) {
-	return addToken(ctx, b, client, "", roles)
+	return storeToken(ctx, b, client, "", roles)
 }
 
-// addToken stores a token: one of the user's own, or for "" a new one.
-func addToken(ctx context.Context, b *Bus, client, token string, roles []Role) (string, error) {
+// storeToken stores a token: one of the user's own, or for "" a new one.
+func storeToken(ctx context.Context, b *Bus, client, token string, roles []Role) (string, error) {
 	if err := checkClient(client); err != nil {
 		return "", err
 	}

@@ -14,7 +14,6 @@ import (
 	"context"
 	_ "embed"
 
-	"github.com/runnel-go/runnel"
 	"github.com/runnel-go/runnel/internal/extension"
 	"github.com/runnel-go/runnel/internal/store"
 	"github.com/runnel-go/runnel/internal/webhook"
@@ -34,7 +33,7 @@ func New(count *extension.Counters, more []extension.Command) *extension.Extensi
 		},
 		Absent:   ": start one with `webhook serve`",
 		Commands: append(commands(), more...), Nouns: map[string]string{"topic": "look after a topic", "token": "look after tokens of the HTTP API"},
-		Targets: targets, Findings: findings, Status: status, Metrics: metrics, Gather: gatherer(count),
+		Targets: targets, Findings: findings, Status: status, Metrics: metrics, Gather: extension.Gatherer(count, gather),
 		Page: extension.NewPage("Webhooks", module, commands(), "topics", "subs"),
 	}
 }
@@ -67,9 +66,4 @@ func load(ctx context.Context, c *store.Client, name string) (all []*bus, err er
 		}
 	}
 	return all, err
-}
-
-// partition returns the delivery partition of a subscriber.
-func (b *bus) partition(subscriber string) int {
-	return runnel.XXHash.Func(subscriber, b.meta.Partitions)
 }

@@ -115,12 +115,12 @@ func TestCommandsOfBuses(t *testing.T) {
 
 func (p *post) subscriptions() {
 	t := p.t
-	p.run(2, "TOPIC is missing", "webhook", "subscribe", "mail", "https://mail.example/")
+	p.run(2, "it takes CLIENT CALLBACK TOPIC..., not", "webhook", "subscribe", "mail", "https://mail.example/")
 	p.run(1, "format \"xml\" is not known", "webhook", "subscribe", "mail", "https://mail.example/", "orders", "--format", "xml")
 	p.run(2, "is no range of addresses", "webhook", "subscribe", "mail", "https://mail.example/", "orders", "--allow", "here")
 	p.run(1, "begins with http://, which is not allowed", "webhook", "subscribe", "mail", "http://mail.example/", "orders")
 	p.run(1, `the app has no bus "x"`, "webhook", "subs", "--bus", "x")
-	if out := p.subscribe("mail", "orders", "customers", "--secret", "--uuid", "us3r"); !strings.Contains(out, "\nsecret: whsec_") {
+	if out := p.subscribe("mail", "orders", "customers", "--secret", "--uuid", "us3r"); !strings.Contains(out, "\nwhsec_") {
 		t.Errorf("no secret in %q", out)
 	}
 	p.subscribe("mail", "orders", "customers", "--secret") // another one, beside which the one before signs
@@ -131,7 +131,7 @@ func (p *post) subscriptions() {
 	p.run(1, "belongs to another publisher", "webhook", "publish", "orders", `{"type":"update","url":"https://x/1"}`, "--client", "other")
 	redistest.Eventually(t, "it is delivered", func() bool { return p.one("mail").Sent == 1 })
 	s := p.one("mail")
-	if s.State != "ok" || s.Queued != 0 || !s.Signed || s.UUID || s.Sealed || s.OldSecret.IsZero() || s.Host != strings.TrimPrefix(p.receiver.URL, "http://") || len(s.Topics) != 2 || s.Last.Status != 204 || s.Open != nil {
+	if s.State != "ok" || s.Queued != 0 || !s.Signed || s.UUID || s.Host != strings.TrimPrefix(p.receiver.URL, "http://") || len(s.Topics) != 2 || s.Status != 204 || s.Last.IsZero() || s.Attempt != 0 {
 		t.Errorf("%+v %+v", s, s.SubscriberDetails)
 	}
 	p.run(0, "pause of processor:mails/mail", "pause", "mails/mail", "--why", "repairs", "--wait")
@@ -142,8 +142,8 @@ func (p *post) subscriptions() {
 		t.Errorf("%+v", s)
 	}
 	p.run(0, "OK", "check")
-	p.run(3, "mails/mail: an event has been queued for ", "check", "--max-age", "1ms")
-	p.run(3, "mails/mail: 1 event queued, above 0; it is paused: repairs", "check", "--max-lag", "0")
+	p.run(3, "mails/mail is paused: repairs, and an event has been queued for ", "check", "--max-age", "1ms")
+	p.run(3, "mails/mail is paused: repairs, and has 1 event queued, above 0", "check", "--max-lag", "0")
 	p.run(1, "keeps its own pauses", "block", "mails/mail", "--as-admin")
 	p.run(0, "is removed", "resume", "mails/mail")
 	redistest.Eventually(t, "it goes on", func() bool { return p.one("mail").Sent == 2 })
@@ -189,7 +189,7 @@ func (p *post) failures() {
 
 func (p *post) topics() {
 	topics := parse[[]buses.TopicState](p.t, p.run(0, "", "webhook", "topics", "--output", "json"))
-	if len(topics) != 3 || topics[1].Topic != "customers" || topics[2].Topic != "orders" || topics[2].Publisher != "shop" || topics[2].Events != 2 || topics[2].Length != 2 || topics[2].Subscribers != 1 || topics[0].Subscribers != 0 {
+	if len(topics) != 3 || topics[1].Topic != "customers" || topics[2].Topic != "orders" || topics[2].Publisher != "shop" || topics[2].Events != 2 || topics[2].Length != 2 {
 		p.t.Errorf("%+v", topics)
 	}
 	p.run(0, "topic bills is removed", "webhook", "topic", "rm", "bills", "--yes")
@@ -201,14 +201,14 @@ func (p *post) tokens() {
 	added := parse[buses.BusChange](p.t, p.run(0, "", "webhook", "token", "add", "shop", "--output", "json"))
 	p.run(0, "grafana has a token", "webhook", "token", "add", "grafana", "--role", "read")
 	list := p.run(0, "publish, subscribe", "webhook", "token", "ls")
-	if !strings.HasPrefix(added.Token, "shop--") || strings.Contains(list, added.Token) || strings.Count(list, "\n") != 3 {
+	if !strings.HasPrefix(added.Made, "shop--") || strings.Contains(list, added.Made) || strings.Count(list, "\n") != 3 {
 		p.t.Errorf("%+v, listed as %s", added, list)
 	}
-	p.run(0, " is removed", "webhook", "token", "rm", added.Token, "--yes")
-	p.run(1, "no such token", "webhook", "token", "rm", added.Token, "--yes")
+	p.run(0, " is removed", "webhook", "token", "rm", added.Made, "--yes")
+	p.run(1, "no such token", "webhook", "token", "rm", added.Made, "--yes")
 	id := parse[[]buses.TokenState](p.t, p.run(0, "", "webhook", "token", "ls", "--output", "json"))[0].ID
 	p.run(0, "the token "+id+" is removed", "webhook", "token", "rm", id, "--yes")
-	if audit := p.run(0, "", "audit", "ls", "--output", "json"); strings.Contains(audit, added.Token) {
+	if audit := p.run(0, "", "audit", "ls", "--output", "json"); strings.Contains(audit, added.Made) {
 		p.t.Error("the audit stream has a token")
 	}
 }

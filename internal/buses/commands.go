@@ -1,6 +1,7 @@
 package buses
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -16,50 +17,16 @@ const (
 	flagLimit   = "limit"
 )
 
-// A Request is a call of a command, with the buses that it is about.
-type Request struct {
-	*extension.Env
-	buses []*bus
-}
-
-// Arg returns an argument, "" if it is not there.
-func (r *Request) Arg(i int) string {
-	if i < len(r.Args) {
-		return r.Args[i]
-	}
-	return ""
-}
-
-// One returns the bus that is meant.
-func (r *Request) One() (name string, meta store.Meta, err error) {
-	if n := len(r.buses); n != 1 {
-		return "", meta, extension.Usagef("which bus? say --%s NAME: the app has %d", flagBus, n)
-	}
-	return r.buses[0].Name(), r.buses[0].meta, nil
-}
-
-// fits returns what is wrong with the number of arguments of a call.
-func fits(words, args []string) error {
-	for i, word := range words {
-		if i >= len(args) && !strings.HasPrefix(word, "[") {
-			return extension.Usagef("%s is missing", strings.TrimSuffix(word, "..."))
-		}
-	}
-	if n := len(words); len(args) > n && !strings.Contains(strings.Join(words, ""), "...") {
-		return extension.Usagef("unexpected argument %q", args[n])
-	}
-	return nil
-}
-
-// Command returns a command of a bus. The lines of example are example calls.
-func Command(call, usage, example string, run func(context.Context, *Request) error, flags ...extension.Flag) extension.Command {
+// command returns a command of buses. The lines of example are example calls.
+func command(call, usage, example string, run func(context.Context, *extension.Env, []*bus) error, flags ...extension.Flag) extension.Command {
 	words := slices.DeleteFunc(strings.Fields(call), func(w string) bool { return w == strings.ToLower(w) })
+	most, least := len(words), len(words)-strings.Count(call, "[")
 	return extension.Command{
 		Call: call, Usage: usage, Examples: strings.Split(example, "\n"),
 		Flags: append(flags, extension.Flag{Name: flagBus, Usage: "`NAME` of the bus (default the only one, or all in lists)", Default: ""}),
 		Run: func(ctx context.Context, env *extension.Env) error {
-			if err := fits(words, env.Args); err != nil {
-				return err
+			if n := len(env.Args); n < least || n > most && !strings.Contains(call, "...") {
+				return extension.Usagef("it takes %s, not %q", cmp.Or(strings.Join(words, " "), "no arguments"), env.Args)
 			}
 			name := env.Flags.String(flagBus)
 			buses, err := load(ctx, env.Client, name)
@@ -69,7 +36,7 @@ func Command(call, usage, example string, run func(context.Context, *Request) er
 			if err != nil {
 				return err
 			}
-			return run(ctx, &Request{env, buses})
+			return run(ctx, env, buses)
 		},
 	}
 }
@@ -77,56 +44,68 @@ func Command(call, usage, example string, run func(context.Context, *Request) er
 // commands only read.
 func commands() []extension.Command {
 	return []extension.Command{
-		Command("topics", "list topics: who publishes, and how much",
+		command("topics", "list topics: who publishes, and how much",
 			"PROG webhook topics", runTopics),
-		Command("subs [NAME]", "list subscribers, the one that is furthest behind first; or show one",
+		command("subs [NAME]", "list subscribers, the one that is furthest behind first; or show one",
 			"PROG webhook subs --failing\nPROG webhook subs mail", runSubs,
 			extension.Flag{Name: flagFailing, Usage: "only those that are not ok", Default: false},
 			extension.Flag{Name: flagLimit, Usage: "at most `N` subscribers (default all)", Default: 0}),
-		Command("token ls", "list tokens, which are not shown themselves", "PROG webhook token ls", runTokens),
+		command("token ls", "list tokens, which are not shown themselves", "PROG webhook token ls", runTokens),
 	}
 }
 
 // Code are the commands that need code of package webhook, which sets them, for apps whose code this program does not have.
 var Code []extension.Command
 
-// A BusChange is what a command has done.
+// A BusChange is what a command does, or has done already if there is no do. Do returns what it has made.
 type BusChange struct {
-	Bus    string `json:"bus"`
-	On     string `json:"on"`  // topic, client, or ID of a token
-	Did    string `json:"did"` // in words
-	Secret string `json:"secret,omitempty"`
-	Token  string `json:"token,omitempty"`
+	Bus  string `json:"bus"`
+	On   string `json:"on"`  // topic, client, or ID of a token
+	Did  string `json:"did"` // in words
+	Made string `json:"made,omitempty"`
+
+	Asks bool                                           `json:"-"`
+	Do   func(context.Context) (made string, err error) `json:"-"`
 }
 
-// PrintChange prints what was done.
-func (r *Request) PrintChange(c *BusChange) error {
-	return r.Print(c, func(t extension.Table) {
-		t.Linef("%s", c.Did)
-		for what, text := range map[string]string{"secret": c.Secret, "token": c.Token} {
-			if text != "" {
-				t.Linef("%s: %s", what, text)
-			}
+// Change returns a command that changes one bus. plan says how.
+func Change(
+	call, usage, example string, plan func(ctx context.Context, env *extension.Env, bus string, meta store.Meta) (*BusChange, error), flags ...extension.Flag,
+) extension.Command {
+	c := command(call, usage, example, func(ctx context.Context, env *extension.Env, buses []*bus) error {
+		if n := len(buses); n != 1 {
+			return extension.Usagef("which bus? say --%s NAME: the app has %d", flagBus, n)
 		}
-	})
-}
-
-// Change asks a question, if there is one, does a change between two entries of the audit stream, and prints it; do may set what it has made.
-func (r *Request) Change(ctx context.Context, what, on, did, ask string, do func(ctx context.Context, c *BusChange) error) error {
-	c := &BusChange{Bus: r.buses[0].Name(), On: on, Did: did}
-	if ask != "" {
-		if err := r.Confirm("%s", ask); err != nil {
+		name := buses[0].Name()
+		to, err := plan(ctx, env, name, buses[0].meta)
+		if err != nil {
 			return err
 		}
-	}
-	_, err := r.Audited(ctx, "webhook "+what, c.Bus+"/"+on, func(ctx context.Context) (string, error) {
-		if err := do(ctx, c); err != nil {
-			return "", err
+		if to.Asks {
+			if err := env.Confirm("%s: go on?", to.Did); err != nil {
+				return err
+			}
 		}
-		return did, nil
-	})
-	if err != nil {
-		return fmt.Errorf("%s %s: %w", what, on, err)
-	}
-	return r.PrintChange(c)
+		what := strings.TrimRightFunc(call, func(c rune) bool { return c < 'a' }) // without arguments
+		if to.Do != nil {
+			_, err := env.Audited(ctx, "webhook "+what, name+"/"+to.On, func(ctx context.Context) (did string, err error) {
+				if to.Made, err = to.Do(ctx); err == nil {
+					did = to.Did
+				}
+				return did, err
+			})
+			if err != nil {
+				return fmt.Errorf("%s %s: %w", what, to.On, err)
+			}
+		}
+		to.Bus = name
+		return env.Print(to, func(t extension.Table) {
+			t.Linef("%s", to.Did)
+			if to.Made != "" {
+				t.Linef("%s", to.Made)
+			}
+		})
+	}, flags...)
+	c.Changes = true
+	return c
 }

@@ -3,7 +3,6 @@ package buses
 import (
 	"cmp"
 	"context"
-	"iter"
 	"maps"
 	"net/url"
 	"slices"
@@ -45,51 +44,28 @@ type SubscriberState struct {
 	Error      string    `json:"error,omitempty"`
 	Next       time.Time `json:"next,omitzero"`
 
-	*SubscriberDetails
+	SubscriberDetails
 
 	Settings *webhook.Settings `json:"-"`
 	Err      error             `json:"-"` // why it is not readable; then nothing else is known
 	stored   delivery.State
 }
 
-// SubscriberDetails are what is shown of one alone.
+// SubscriberDetails are what only JSON and the page show, and the command that shows one.
 type SubscriberDetails struct {
-	Partition int             `json:"partition"`
-	Max       int             `json:"max"`
-	Timeout   int64           `json:"timeout"`
-	Format    string          `json:"format"`
-	UUID      bool            `json:"uuid"`
-	Signed    bool            `json:"signed"`
-	Sealed    bool            `json:"sealed"`
-	OldSecret time.Time       `json:"old_secret,omitzero"`
-	Topics    []TopicPosition `json:"topics"`
-	Batches   int64           `json:"batches"`
-	Open      *OpenBatch      `json:"open,omitempty"`
-	Last      *LastAnswer     `json:"last,omitempty"`
-	Success   time.Time       `json:"success,omitzero"`
-}
-
-// A TopicPosition is how far a subscriber is with a topic.
-type TopicPosition struct {
-	Log      string `json:"log"`
-	Position string `json:"position"`
-	End      int64  `json:"end,omitempty"`
-}
-
-// An OpenBatch is a batch that has begun and is not settled.
-type OpenBatch struct {
-	Number  int64     `json:"number"`
-	Attempt int       `json:"attempt"`
-	Events  int64     `json:"events"`
-	Next    time.Time `json:"next,omitzero"`
-}
-
-// A LastAnswer is what became of the last attempt.
-type LastAnswer struct {
-	Status int       `json:"status"`
-	Error  string    `json:"error,omitempty"`
-	At     time.Time `json:"at"`
-	Took   int64     `json:"took"`
+	Partition int                    `json:"partition"`
+	Max       int                    `json:"max"`
+	Timeout   int64                  `json:"timeout"`
+	Format    string                 `json:"format"`
+	UUID      bool                   `json:"uuid"`
+	Signed    bool                   `json:"signed"`
+	Topics    map[string]delivery.ID `json:"topics"`
+	Batches   int64                  `json:"batches"`
+	Attempt   int                    `json:"attempt,omitempty"`
+	InFlight  int64                  `json:"in_flight,omitempty"`
+	Last      time.Time              `json:"last,omitzero"`
+	Status    int                    `json:"status,omitempty"`
+	Took      int64                  `json:"took,omitempty"`
 }
 
 // timeOf returns a time that is stored in ms, zero for 0.
@@ -100,8 +76,8 @@ func timeOf(ms int64) (t time.Time) {
 	return t
 }
 
-// stateOf says how a subscriber is by what is stored of it; look adds what the logs say. err is why it is not readable.
-func stateOf(bus string, stored *webhook.Subscriber, err error) *SubscriberState {
+// stateOf says how a subscriber of a partition is by what is stored of it; look adds what the logs say. err is why it is not readable.
+func stateOf(bus string, partition int, stored *webhook.Subscriber, err error) *SubscriberState {
 	s := &SubscriberState{Bus: bus, Subscriber: stored.Name, State: stateOK, Settings: stored.Settings, Err: err}
 	if stored.State != "" && err == nil {
 		s.stored, s.Err = delivery.ParseState([]byte(stored.State))
@@ -110,124 +86,73 @@ func stateOf(bus string, stored *webhook.Subscriber, err error) *SubscriberState
 		s.State, s.Why = stateUnreadable, s.Err.Error()
 		return s
 	}
-	if u, err := url.Parse(s.Settings.Callback); err == nil {
+	w, has, now := s.Settings, &s.stored, time.Now()
+	if u, err := url.Parse(w.Callback); err == nil {
 		s.Host = u.Host
 	}
-	now, off := time.Now(), s.stored.Off
-	if s.Settings.Resumed > s.stored.Resumed { // which its owner has not noticed
-		off = ""
-	} else if s.stored.Since != 0 {
-		s.State, s.Since, s.Error = stateFailing, timeOf(s.stored.Since), s.stored.Last.Error
+	s.SubscriberDetails = SubscriberDetails{
+		Partition: partition, Max: w.Max, Timeout: w.Timeout, Format: cmp.Or(w.Format, "array"), UUID: w.UUID != "", Signed: len(w.Secrets) > 0,
+		Topics: has.Positions(w.Topics), Batches: has.Batches, Last: timeOf(has.Last.At), Status: has.Last.Status, Took: has.Last.Took,
 	}
-	switch p := s.Settings.Paused; {
+	var next time.Time
+	for _, o := range has.Open {
+		s.Attempt, s.InFlight, next = o.Attempt, o.Size(), timeOf(o.Until)
+	}
+	off := has.Off
+	if w.Resumed > has.Resumed { // which its owner has not noticed
+		off = ""
+	} else if has.Since != 0 {
+		s.State, s.Since, s.Error = stateFailing, timeOf(has.Since), has.Last.Error
+	}
+	switch p := w.Paused; {
 	case off != "":
 		s.State, s.Why = stateDisabled, off
 	case p.In(now):
 		s.State, s.Why, s.By, s.Since, s.Until = statePaused, p.Why, p.By, p.Since, p.Until
-	case s.State == stateFailing && len(s.stored.Open) > 0 && timeOf(s.stored.Open[0].Until).After(now):
-		s.State, s.Next = stateWaiting, timeOf(s.stored.Open[0].Until)
+	case s.State == stateFailing && next.After(now):
+		s.State, s.Next = stateWaiting, next
 	}
 	return s
 }
 
 // age is how old the oldest event is that is queued, 0 without one.
 func (s *SubscriberState) age(now time.Time) time.Duration {
-	if s.Oldest.IsZero() {
-		return 0
-	}
-	return max(now.Sub(s.Oldest), time.Millisecond)
-}
-
-// detail sets all else of a readable subscriber.
-func (s *SubscriberState) detail(partition int) {
-	w, stored := s.Settings, &s.stored
-	d := &SubscriberDetails{
-		Partition: partition, Max: w.Max, Timeout: w.Timeout, Format: cmp.Or(w.Format, "array"), UUID: w.UUID != "", Signed: len(w.Secrets) > 0,
-		Topics: []TopicPosition{}, Batches: stored.Batches, Success: timeOf(stored.OK),
-	}
-	d.Sealed = (d.UUID || d.Signed) && (!d.UUID || webhook.Sealed(w.UUID))
-	for i, secret := range w.Secrets {
-		d.Sealed = d.Sealed && webhook.Sealed(secret.Sealed)
-		if i > 0 && secret.Until.After(time.Now()) {
-			d.OldSecret = secret.Until
-		}
-	}
-	for log, at := range stored.Positions(w.Topics) {
-		d.Topics = append(d.Topics, TopicPosition{log, at.String(), w.Topics[log].End})
-	}
-	slices.SortFunc(d.Topics, func(a, b TopicPosition) int { return cmp.Compare(a.Log, b.Log) })
-	if len(stored.Open) > 0 {
-		o := stored.Open[0]
-		d.Open = &OpenBatch{Number: o.No, Attempt: o.Attempt, Next: timeOf(o.Until)}
-		for _, runs := range o.Members {
-			for _, run := range runs {
-				d.Open.Events += run.Last - run.First + 1
-			}
-		}
-	}
-	if last := stored.Last; last.At != 0 {
-		d.Last = &LastAnswer{last.Status, last.Error, timeOf(last.At), last.Took}
-	}
-	s.SubscriberDetails = d
+	return max(0, now.Sub(cmp.Or(s.Oldest, now)))
 }
 
 // atOnce is how many subscribers are looked at together.
 const atOnce = 500
 
-// Subscribers looks at the subscribers of a bus that has so many partitions, in no order. An error is the last.
-func Subscribers(ctx context.Context, b *webhook.Bus, partitions int) iter.Seq2[*SubscriberState, error] {
-	return func(yield func(*SubscriberState, error) bool) {
-		for n := range partitions {
-			var all []*SubscriberState
-			for stored, err := range b.Subscribers(ctx, n) {
-				if stored == nil {
-					yield(nil, err)
-					return
-				}
-				all = append(all, stateOf(b.Name(), stored, err))
+// Subscribers looks at the subscribers of a bus that has so many partitions, in no order.
+func Subscribers(ctx context.Context, b *webhook.Bus, partitions int) (all []*SubscriberState, err error) {
+	for n := range partitions {
+		from := len(all)
+		for stored, err := range b.Subscribers(ctx, n) {
+			if stored == nil {
+				return nil, err
 			}
-			for some := range slices.Chunk(all, atOnce) {
-				if err := look(ctx, b, some); err != nil {
-					yield(nil, err)
-					return
-				}
-				for _, s := range some {
-					if !yield(s, nil) {
-						return
-					}
-				}
+			all = append(all, stateOf(b.Name(), n, stored, err))
+		}
+		for some := range slices.Chunk(all[from:], atOnce) { // soon: what is trimmed meanwhile would count as dropped
+			if err := look(ctx, b, some); err != nil {
+				return nil, err
 			}
 		}
 	}
-}
-
-// find looks at one subscriber, with its details; nil if there is none.
-func (b *bus) find(ctx context.Context, name string) (*SubscriberState, error) {
-	n := b.partition(name)
-	stored, err := b.Subscriber(ctx, n, name)
-	if err != nil || stored.Settings == nil {
-		return nil, err
-	}
-	s := stateOf(b.Name(), stored, nil)
-	if s.Err != nil {
-		return nil, s.Err
-	}
-	s.detail(n)
-	return s, look(ctx, b.Bus, []*SubscriberState{s})
+	return all, nil
 }
 
 // look sets what the logs say of subscribers, whose states were read before.
-func look(ctx context.Context, b *webhook.Bus, some []*SubscriberState) error {
-	some = slices.DeleteFunc(slices.Clone(some), func(s *SubscriberState) bool { return s.Err != nil })
-	needed := map[webhook.Log]bool{}
-	for _, s := range some {
-		for name := range s.stored.Positions(s.Settings.Topics) {
+func look(ctx context.Context, b *webhook.Bus, all []*SubscriberState) error {
+	logs := map[string]webhook.Log{}
+	for _, s := range all {
+		for name := range s.Topics {
 			if log, err := webhook.ParseLog(name); err == nil {
-				needed[log] = true
+				logs[name] = log
 			}
 		}
 	}
-	extents, err := b.Extents(ctx, slices.Collect(maps.Keys(needed)))
+	extents, err := b.Extents(ctx, slices.Collect(maps.Values(logs)))
 	if err != nil {
 		return err
 	}
@@ -235,20 +160,23 @@ func look(ctx context.Context, b *webhook.Bus, some []*SubscriberState) error {
 	for log, e := range extents {
 		known[log.String()] = e
 	}
-	var positions []webhook.Position
+	var behind []webhook.Position
 	var whose []*SubscriberState
-	for _, s := range some {
+	for _, s := range all {
+		if s.Err != nil {
+			continue
+		}
 		f := s.stored.Figures(s.Settings.Topics, known)
 		s.Sent, s.Queued, s.Dropped, s.Dead, s.Failed = f.Sent, f.Queued, f.Dropped, f.Dead, f.Failed
-		for name, at := range s.stored.Positions(s.Settings.Topics) {
-			if log, err := webhook.ParseLog(name); err == nil && s.Queued > 0 && at.N < known[name].Last.N {
-				positions, whose = append(positions, webhook.Position{Log: log, At: at}), append(whose, s)
+		for name, at := range s.Topics {
+			if s.Queued > 0 && at.N < known[name].Last.N {
+				behind, whose = append(behind, webhook.Position{Log: logs[name], At: at}), append(whose, s)
 			}
 		}
 	}
-	next, err := b.Next(ctx, positions)
+	next, err := b.Next(ctx, behind)
 	for i, id := range next {
-		s, end := whose[i], whose[i].Settings.Topics[positions[i].Log.String()].End
+		s, end := whose[i], whose[i].Settings.Topics[behind[i].Log.String()].End
 		if id.N > 0 && (end == 0 || id.N <= end) && (s.Oldest.IsZero() || id.MS < s.Oldest.UnixMilli()) {
 			s.Oldest = timeOf(id.MS)
 		}
@@ -258,16 +186,15 @@ func look(ctx context.Context, b *webhook.Bus, some []*SubscriberState) error {
 
 // A TopicState is a topic as it is now.
 type TopicState struct {
-	Bus         string    `json:"bus"`
-	Topic       string    `json:"topic"`
-	Publisher   string    `json:"publisher"`
-	Events      int64     `json:"events"`
-	Length      int64     `json:"length"`
-	Oldest      time.Time `json:"oldest,omitzero"`
-	Subscribers int       `json:"subscribers"`
+	Bus       string    `json:"bus"`
+	Topic     string    `json:"topic"`
+	Publisher string    `json:"publisher"`
+	Events    int64     `json:"events"`
+	Length    int64     `json:"length"`
+	Oldest    time.Time `json:"oldest,omitzero"`
 }
 
-// Topics looks at the topics of a bus, by name. It does not count their subscribers.
+// Topics looks at the topics of a bus, by name.
 func Topics(ctx context.Context, b *webhook.Bus) (all []TopicState, err error) {
 	stored, err := b.Topics(ctx)
 	if err != nil {

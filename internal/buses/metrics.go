@@ -3,6 +3,7 @@ package buses
 import (
 	"context"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/runnel-go/runnel/internal/extension"
@@ -48,31 +49,20 @@ func stored(name, help string, labels ...string) *extension.Metric {
 	return m
 }
 
-// gatherer returns the Gather of the extension.
-func gatherer(count *extension.Counters) func(context.Context, *store.Client, bool, func(extension.Sample)) error {
-	return func(ctx context.Context, c *store.Client, ofApp bool, add func(extension.Sample)) error {
-		if ofApp {
-			return gatherStored(ctx, c, add)
-		}
-		count.Each(add)
-		return nil
-	}
-}
-
 // mostSubscribers is how many subscribers of an app have series of their own.
 const mostSubscribers = 1000
 
-// gatherStored looks at the buses of an app.
-func gatherStored(ctx context.Context, c *store.Client, add func(extension.Sample)) error {
+// gather looks at the buses of an app.
+func gather(ctx context.Context, c *store.Client, add func(extension.Sample)) error {
+	put := func(m *extension.Metric, v float64, labels ...string) {
+		add(extension.Sample{Metric: m, Labels: labels, Value: v})
+	}
 	buses, err := load(ctx, c, "")
 	if err != nil {
 		return err
 	}
-	all, err := states(ctx, buses)
+	all, err := states(ctx, c, "")
 	now := time.Now()
-	put := func(m *extension.Metric, v float64, labels ...string) {
-		add(extension.Sample{Metric: m, Labels: labels, Value: v})
-	}
 	for _, b := range buses {
 		sum, in := sumOf(all, b.Name())
 		put(queued, float64(sum.Queued), b.Name())
@@ -92,40 +82,43 @@ func gatherStored(ctx context.Context, c *store.Client, add func(extension.Sampl
 	return err
 }
 
-// ofApp returns the subscribers of all buses of an app; see states.
-func ofApp(ctx context.Context, c *store.Client) ([]*SubscriberState, error) {
-	buses, err := load(ctx, c, "")
-	if err != nil {
-		return nil, err
+// sumOf returns what subscribers of a bus, or with "" of all, have together, and how many there are by state. The first one has the oldest event.
+func sumOf(all []*SubscriberState, bus string) (sum SubscriberState, in map[string]int) {
+	in = map[string]int{}
+	for _, s := range all {
+		if bus == "" || s.Bus == bus {
+			sum.Queued, sum.Dropped, sum.Dead = sum.Queued+s.Queued, sum.Dropped+s.Dropped, sum.Dead+s.Dead
+			if sum.Oldest.IsZero() {
+				sum.Oldest = s.Oldest
+			}
+			in[s.State]++
+		}
 	}
-	return states(ctx, buses)
+	return sum, in
 }
 
 // findings are subscribers that are too far behind, and those to which nothing is sent any more. What is dead the core finds.
 func findings(ctx context.Context, c *store.Client, limits inspect.Limits) (found []inspect.Finding, err error) {
-	all, err := ofApp(ctx, c)
+	all, err := states(ctx, c, "")
 	now := time.Now()
 	for _, s := range all {
-		on, is := s.Bus+"/"+s.Subscriber, s.State
-		if s.Why != "" {
-			is += ": " + s.Why
-		}
+		is := strings.TrimSuffix(s.State+": "+s.Why, ": ")
 		add := func(what string, value, limit int64, text string) {
-			found = append(found, inspect.Finding{Stream: s.Bus, What: what, Value: value, Limit: limit, Text: on + text})
+			text = fmt.Sprintf("%s/%s is %s%s; see webhook subs %s", s.Bus, s.Subscriber, is, text, s.Subscriber)
+			found = append(found, inspect.Finding{Stream: s.Bus, What: what, Value: value, Limit: limit, Text: text})
 		}
-		more := fmt.Sprintf("; it is %s: see webhook subs %s", is, s.Subscriber)
 		if age := s.age(now); limits.Age != nil && age > *limits.Age {
-			text := fmt.Sprintf(": an event has been queued for %s, above %s", words.Short(age), words.Short(*limits.Age))
-			add("age of queued events", age.Milliseconds(), limits.Age.Milliseconds(), text+more)
+			text := fmt.Sprintf(", and an event has been queued for %s, above %s", words.Short(age), words.Short(*limits.Age))
+			add("age of queued events", age.Milliseconds(), limits.Age.Milliseconds(), text)
 		}
 		if limits.Lag != nil && s.Queued > *limits.Lag {
-			add("queued events", s.Queued, *limits.Lag, fmt.Sprintf(": %s queued, above %d", words.Plural(s.Queued, "event"), *limits.Lag)+more)
+			add("queued events", s.Queued, *limits.Lag, fmt.Sprintf(", and has %s queued, above %d", words.Plural(s.Queued, "event"), *limits.Lag))
 		}
 		switch s.State {
 		case stateDisabled:
-			add(stateDisabled, 1, 0, " is "+is+", and gets nothing: mend its receiver, then resume "+on)
+			add(stateDisabled, 1, 0, ", and gets nothing: mend its receiver, then resume it")
 		case stateUnreadable:
-			add(stateUnreadable, 1, 0, " is "+is)
+			add(stateUnreadable, 1, 0, "")
 		}
 	}
 	return found, err
@@ -133,19 +126,13 @@ func findings(ctx context.Context, c *store.Client, limits inspect.Limits) (foun
 
 // status is a line about all subscribers.
 func status(ctx context.Context, c *store.Client) ([]string, error) {
-	all, err := ofApp(ctx, c)
-	if err != nil {
-		return nil, err
-	}
+	all, err := states(ctx, c, "")
 	sum, in := sumOf(all, "")
 	line := fmt.Sprintf("%s: %s queued, %d dropped, %d dead", words.Plural(len(all), "subscriber"), words.Plural(sum.Queued, "event"), sum.Dropped, sum.Dead)
-	if !sum.Oldest.IsZero() {
-		line += fmt.Sprintf("; the oldest %s, of %s/%s", away(sum.Oldest), all[0].Bus, all[0].Subscriber)
-	}
 	for _, state := range allStates[1:] {
 		if in[state] > 0 {
 			line += fmt.Sprintf("; %d %s", in[state], state)
 		}
 	}
-	return []string{line}, nil
+	return []string{line}, err
 }

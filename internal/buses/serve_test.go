@@ -102,7 +102,7 @@ func TestServeAndListen(t *testing.T) {
 	dir := t.TempDir()
 	cert, key := filepath.Join(dir, "bus.pem"), filepath.Join(dir, "bus.key")
 	first := writePair(t, cert, key)
-	p.run(2, "--tls-cert and --tls-key belong together", "webhook", "serve", "--tls-cert", cert)
+	p.run(1, "--tls-cert, --tls-key: certificate and key belong together", "webhook", "serve", "--tls-cert", cert)
 	p.run(1, "missing port in address", "webhook", "serve", "--addr", "9")
 	_, said, stop := p.start(append([]string{"webhook", "serve", "--addr", "127.0.0.1:0", "--tls-cert", cert, "--tls-key", key}, allowed...)...)
 	addr := p.addressIn(said)

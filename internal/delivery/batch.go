@@ -32,6 +32,14 @@ type Open struct {
 	Members map[string]Runs `json:"m"`           // by log
 }
 
+// Size returns how many events the batch has.
+func (o *Open) Size() (n int64) {
+	for _, members := range o.Members {
+		n += members.count(1, mostNumber)
+	}
+	return n
+}
+
 // A Batch is an open batch with its events, which nobody changes. It belongs to whoever has it from Next until Done, Fail,
 // Halve or Undo.
 type Batch struct {

@@ -1,11 +1,13 @@
 package extension
 
 import (
+	"context"
 	"slices"
 	"strings"
 	"sync"
 	"time"
 
+	"github.com/runnel-go/runnel/internal/store"
 	"github.com/runnel-go/runnel/internal/worker"
 )
 
@@ -90,5 +92,18 @@ func (c *Counters) Each(add func(Sample)) {
 			s.Histogram = &h
 		}
 		add(s)
+	}
+}
+
+// Gatherer returns an Extension.Gather of what a process has counted, and of what stored adds for the app as a whole.
+func Gatherer(
+	counted *Counters, stored func(ctx context.Context, c *store.Client, add func(Sample)) error,
+) func(context.Context, *store.Client, bool, func(Sample)) error {
+	return func(ctx context.Context, c *store.Client, ofApp bool, add func(Sample)) error {
+		if ofApp {
+			return stored(ctx, c, add)
+		}
+		counted.Each(add)
+		return nil
 	}
 }

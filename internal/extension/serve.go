@@ -3,11 +3,21 @@ package extension
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"net"
 	"net/http"
 	"time"
 )
+
+// Listen listens at an address that a flag or variable has given.
+func Listen(from, addr string) (net.Listener, error) {
+	listener, err := net.Listen("tcp", addr)
+	if err != nil {
+		return nil, fmt.Errorf("%s %s: %w", from, addr, err)
+	}
+	return listener, nil
+}
 
 // Serve serves until ctx ends, and then waits for as long as leaving for requests that run. A reply may take as long as writing, 0 for any time.
 // Commands and workers have it in common.

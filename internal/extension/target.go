@@ -98,6 +98,24 @@ func (f *Filter) Chooses(one *Failure) bool {
 		(within(one.Error) || within(one.Reason))
 }
 
+// Of yields the failures that the filter selects, up to its limit, with Fields only if it asks for them; an error is the last.
+func (f *Filter) Of(all iter.Seq2[Failure, error]) iter.Seq2[Failure, error] {
+	return func(yield func(Failure, error) bool) {
+		listed := 0
+		for one, err := range all {
+			if err == nil && !f.Chooses(&one) {
+				continue
+			}
+			if !f.Fields {
+				one.Fields = nil
+			}
+			if listed++; !yield(one, err) || err != nil || listed == f.Limit {
+				return
+			}
+		}
+	}
+}
+
 // A NotTargetError is returned for a part that an extension's owner does not have.
 type NotTargetError struct {
 	Owner, Part string

@@ -54,7 +54,7 @@ func (f TLSFiles) add(cfg *tls.Config) error {
 	if f.Cert == "" || f.Key == "" {
 		return errors.New("certificate: RUNNEL_REDIS_CERT and RUNNEL_REDIS_KEY belong together, and only one of them is set")
 	}
-	load, err := f.KeyPair()
+	load, err := f.keyPair()
 	if err != nil {
 		return fmt.Errorf("certificate (RUNNEL_REDIS_CERT, RUNNEL_REDIS_KEY): %w", err)
 	}
@@ -62,8 +62,17 @@ func (f TLSFiles) add(cfg *tls.Config) error {
 	return nil
 }
 
-// KeyPair reads certificate and key, and returns a function that reads them again; see keyPair.load.
-func (f TLSFiles) KeyPair() (load func() (*tls.Certificate, error), err error) {
+// Server returns how to serve with certificate and key, which are read again for each connection.
+func (f TLSFiles) Server() (*tls.Config, error) {
+	if f.Cert == "" || f.Key == "" {
+		return nil, errors.New("certificate and key belong together")
+	}
+	load, err := f.keyPair()
+	return &tls.Config{MinVersion: tls.VersionTLS12, GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return load() }}, err
+}
+
+// keyPair reads certificate and key, and returns a function that reads them again; see keyPair.load.
+func (f TLSFiles) keyPair() (load func() (*tls.Certificate, error), err error) {
 	pair := &keyPair{files: f}
 	_, err = pair.load()
 	return pair.load, err

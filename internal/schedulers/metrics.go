@@ -31,22 +31,16 @@ var (
 	metrics = []*extension.Metric{Ends, Spent, runs, late}
 )
 
-// gatherer returns the Gather of the extension.
-func gatherer(count *extension.Counters) func(context.Context, *store.Client, bool, func(extension.Sample)) error {
-	return func(ctx context.Context, c *store.Client, ofApp bool, add func(extension.Sample)) error {
-		if !ofApp {
-			count.Each(add)
-			return nil
+// gather looks at the schedulers of an app.
+func gather(ctx context.Context, c *store.Client, add func(extension.Sample)) error {
+	return stored(ctx, c, func(s *scheduler, loads map[string]int64, triggers []TriggerState) {
+		for state, n := range loads {
+			add(extension.Sample{Metric: runs, Labels: []string{s.name, state}, Value: float64(n)})
 		}
-		return stored(ctx, c, func(s *scheduler, loads map[string]int64, triggers []TriggerState) {
-			for state, n := range loads {
-				add(extension.Sample{Metric: runs, Labels: []string{s.name, state}, Value: float64(n)})
-			}
-			for _, t := range triggers {
-				add(extension.Sample{Metric: late, Labels: []string{t.job, s.name, t.Trigger}, Value: t.late().Seconds()})
-			}
-		})
-	}
+		for _, t := range triggers {
+			add(extension.Sample{Metric: late, Labels: []string{t.job, s.name, t.Trigger}, Value: t.late().Seconds()})
+		}
+	})
 }
 
 // stored calls do with each scheduler, how many runs it has by state, and those of its triggers that have a time to come.

@@ -39,7 +39,7 @@ func New(count *extension.Counters) *extension.Extension {
 			return false, err
 		},
 		Absent:   ": start a worker that has it, such as `schedule worker`",
-		Commands: commands(), Targets: targets, Findings: findings, Status: status, Metrics: metrics, Gather: gatherer(count),
+		Commands: commands(), Targets: targets, Findings: findings, Status: status, Metrics: metrics, Gather: extension.Gatherer(count, gather),
 		Page: page(),
 	}
 }

@@ -34,31 +34,23 @@ type failed struct {
 
 // List returns failures partition by partition.
 func (f *failed) List(ctx context.Context, by extension.Filter) iter.Seq2[extension.Failure, error] {
-	return func(yield func(extension.Failure, error) bool) {
-		listed := 0
+	return by.Of(func(yield func(extension.Failure, error) bool) {
 		for n := range f.meta.Partitions {
-			full := false
+			more := true
 			err := f.calls.Failed(ctx, n, f.stage, func(one stage.VisitOf) bool {
-				if (one.Died != 0) != f.dead {
-					return true
+				if (one.Died != 0) == f.dead {
+					more = yield(f.failure(n, &one), nil)
 				}
-				failure := f.failure(n, &one)
-				if !by.Chooses(&failure) {
-					return true
-				}
-				listed++
-				full = !yield(failure, nil) || listed == by.Limit
-				return !full
+				return more
 			})
 			if err != nil {
 				yield(extension.Failure{}, fmt.Errorf("set %s partition %d: %w", f.name, n, err))
-				return
 			}
-			if full {
+			if err != nil || !more {
 				return
 			}
 		}
-	}
+	})
 }
 
 func (f *failed) failure(n int, one *stage.VisitOf) extension.Failure {

@@ -76,12 +76,6 @@ func (s *Settings) Resume() {
 	s.Resumed++
 }
 
-// SealedPrefix begins what is sealed.
-const SealedPrefix = "s1:"
-
-// Sealed reports whether a text is sealed, and not stored as it is.
-func Sealed(text string) bool { return strings.HasPrefix(text, SealedPrefix) }
-
 // A Subscriber is one as it is stored.
 type Subscriber struct {
 	Name     string

@@ -3,7 +3,9 @@
 package words
 
 import (
+	"cmp"
 	"fmt"
+	"runtime/debug"
 	"strconv"
 	"strings"
 	"time"
@@ -68,4 +70,29 @@ func Summary(text string) string {
 // which is shown apart.
 func Reason(event, reason string) string {
 	return Summary(strings.TrimPrefix(reason, "event "+event+": "))
+}
+
+// Module is the path of this module.
+const Module = "github.com/runnel-go/runnel"
+
+// Version returns the version of this module in the program, such as "(devel)".
+func Version() string {
+	info, _ := debug.ReadBuildInfo()
+	if info == nil {
+		return "unknown"
+	}
+	for _, m := range append(info.Deps, &info.Main) {
+		if m.Path == Module {
+			return VersionOf(m)
+		}
+	}
+	return "unknown"
+}
+
+// VersionOf returns the version of a module of the program.
+func VersionOf(m *debug.Module) string {
+	if m.Replace != nil {
+		m = m.Replace
+	}
+	return cmp.Or(m.Version, "(devel)")
 }
