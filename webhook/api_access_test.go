@@ -58,8 +58,8 @@ func TestWhoMayDoWhat(t *testing.T) {
 		{"GET", "/topics/orders/", "", []int{404, 404, 404, 404, 404, 404}},
 		{"GET", "//topics", "", []int{404, 404, 404, 404, 404, 404}},
 		{"POST", "/subscribers/shop/kick", "", []int{404, 404, 404, 404, 404, 404}},
-		{"PUT", "/topics/orders", "", []int{404, 404, 404, 404, 404, 404}},
-		{"OPTIONS", "/subscriber", "", []int{404, 404, 404, 404, 404, 404}},
+		{"PUT", "/topics/orders", "", []int{405, 405, 405, 405, 405, 405}},
+		{"OPTIONS", "/subscriber", "", []int{405, 405, 405, 405, 405, 405}},
 	} {
 		for i, who := range as {
 			want := tt.codes[0]
@@ -71,7 +71,7 @@ func TestWhoMayDoWhat(t *testing.T) {
 			if resp.StatusCode != want {
 				t.Errorf("%s %s as %s: got %d %s, want %d", tt.method, tt.path, who, resp.StatusCode, text, want)
 			}
-			if resp.StatusCode == 401 && resp.Header.Get("WWW-Authenticate") != `Basic realm="bus"` {
+			if resp.StatusCode == 401 && resp.Header.Get("WWW-Authenticate") != `Basic realm="bus"` || resp.StatusCode == 405 && resp.Header.Get("Allow") == "" {
 				t.Errorf("%s %s as %s: headers %v", tt.method, tt.path, who, resp.Header)
 			}
 		}

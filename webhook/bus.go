@@ -82,7 +82,7 @@ type Bus struct {
 	app  *runnel.App
 	opts Options
 
-	claims  recent[bool] // topics that clients publish to, or subscribe to
+	claims  recent[bool] // topics and who may publish to them
 	streams sync.Map     // topics whose metadata this process has stored
 	places  *places
 	reads   chan struct{} // for reads at once that are for one subscriber
@@ -233,8 +233,3 @@ func (b *Bus) ready(ctx context.Context) error {
 
 // partition returns the delivery partition of a subscriber.
 func (b *Bus) partition(name string) int { return b.stream.Partition(name, b.stream.Meta.Partitions) }
-
-// logOf returns the log of a topic.
-func (b *Bus) logOf(topic string) iwebhook.Log {
-	return iwebhook.Log{Topic: topic, Partition: b.stream.Partition(topic, iwebhook.TopicPartitions)}
-}

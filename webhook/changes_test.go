@@ -3,6 +3,7 @@ package webhook_test
 import (
 	"errors"
 	"fmt"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -65,8 +66,7 @@ func (p *play) key(kind, client string) string {
 
 // holders returns the key of the holders of a topic's log.
 func (p *play) holders(topic string) string {
-	log := p.bus.LogOf(topic)
-	return store.Holders(p.bus.Calls().Client().Keys(), "bus."+topic, log.Partition)
+	return store.Holders(p.bus.Calls().Client().Keys(), "bus."+topic, iwebhook.TopicPartition(topic))
 }
 
 // another subscribes a tenant in the delivery partition of another.
@@ -129,8 +129,8 @@ func TestWhatASaveCountsOn(t *testing.T) {
 	save("me", "mail", was.Saved, was.Version+"0", iwebhook.Changed)
 	save("me", "mail", was.Saved+1, was.Version, iwebhook.Replaced)
 	save("me", "crm", was.Saved, was.Version, iwebhook.Gone)
-	if now, _ := c.look(); now.State != "" || now.Saved != was.Saved {
-		t.Errorf("the state is %s, %d", now.State, now.Saved)
+	if now, _ := c.look(); now.State.Sent != 0 || now.Saved != was.Saved {
+		t.Errorf("the state is %+v, %d", now.State, now.Saved)
 	}
 	for range 2 { // the second is a repetition
 		save("me", "mail", was.Saved, was.Version, iwebhook.Saved)
@@ -138,8 +138,8 @@ func TestWhatASaveCountsOn(t *testing.T) {
 	c.remove()
 	c.subscribe() // another one of the same name
 	save("me", "mail", was.Saved, was.Version, iwebhook.Replaced)
-	if now, _ := c.look(); now.State != "" {
-		t.Errorf("the state is %s", now.State)
+	if now, _ := c.look(); now.State.Sent != 0 {
+		t.Errorf("the state is %+v", now.State)
 	}
 }
 
@@ -149,7 +149,7 @@ func TestAPauseWhileSubscribersAreRead(t *testing.T) {
 	c := p.tenant("mail", "orders")
 	p.declared(server)
 	proxy := p.workers[0].proxy
-	held := proxy.On("HSCAN", 1).Containing(p.key("whconf", "mail")).Do(faultproxy.HoldReply(nil))
+	held := proxy.On("HKEYS", 1).Containing(p.key("whconf", "mail")).Do(faultproxy.HoldReply(nil))
 	p.run(p.workers[0])
 	held.Wait(t)
 	c.pause()
@@ -204,8 +204,8 @@ func TestASaveThatComesLateIsFenced(t *testing.T) {
 	proxy.Resume()
 	held.Release()
 	redistest.Eventually(t, "the save is refused", func() bool { return p.fenced() > 0 })
-	if now, _ := c.look(); now.State != stored.State {
-		t.Errorf("from %s to %s", stored.State, now.State)
+	if now, _ := c.look(); !reflect.DeepEqual(now.State, stored.State) {
+		t.Errorf("from %+v to %+v", stored.State, now.State)
 	}
 	p.judged()
 }

@@ -15,9 +15,3 @@ func (b *Bus) PartitionOf(subscriber string) int {
 	b.Calls()
 	return b.partition(subscriber)
 }
-
-// LogOf returns the log of a topic.
-func (b *Bus) LogOf(topic string) iwebhook.Log {
-	b.Calls()
-	return b.logOf(topic)
-}

@@ -11,7 +11,6 @@ import (
 	"github.com/runnel-go/runnel/internal/delivery"
 	"github.com/runnel-go/runnel/internal/outage"
 	"github.com/runnel-go/runnel/internal/redisconn"
-	iwebhook "github.com/runnel-go/runnel/internal/webhook"
 )
 
 const (
@@ -37,7 +36,7 @@ type feeds struct {
 
 // A feed is what owners have read of a log lately: the end of it, and what subscribers asked for who are behind.
 type feed struct {
-	log   iwebhook.Log
+	log   string
 	users map[*owner]bool
 	tail  *part                   // grows as the log does; nil: it is not known yet where that begins
 	parts []*part                 // with the tail
@@ -107,10 +106,9 @@ func (f *feeds) want(o *owner, name string, wanted bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	one := f.logs[name]
-	switch log, err := iwebhook.ParseLog(name); {
-	case err != nil:
+	switch {
 	case wanted && one == nil:
-		f.logs[name] = &feed{log: log, users: map[*owner]bool{o: true}, asked: map[delivery.ID][]heard{}}
+		f.logs[name] = &feed{log: name, users: map[*owner]bool{o: true}, asked: map[delivery.ID][]heard{}}
 		f.tail.Wake()
 	case wanted:
 		one.users[o] = true
@@ -178,7 +176,7 @@ func (f *feeds) read(ctx context.Context, tail *redisconn.Tail) error {
 			one.tail = &part{start: last, last: last}
 			one.parts = append(one.parts, one.tail)
 		}
-		one.bytes += one.tail.add(eventsOf(one.log.String(), chunk.Entries))
+		one.bytes += one.tail.add(eventsOf(one.log, chunk.Entries))
 		f.forget(one)
 		one.tell()
 	}
@@ -188,7 +186,7 @@ func (f *feeds) read(ctx context.Context, tail *redisconn.Tail) error {
 // tell tells all owners that the log may have more.
 func (one *feed) tell() {
 	for o := range one.users {
-		o.news(one.log.String())
+		o.news(one.log)
 	}
 }
 
@@ -208,7 +206,7 @@ func (f *feeds) forget(one *feed) {
 
 // begin finds out where new feeds begin.
 func (f *feeds) begin(ctx context.Context) error {
-	var fresh []iwebhook.Log
+	var fresh []string
 	f.mu.Lock()
 	for _, one := range f.logs {
 		if one.tail == nil {
@@ -223,7 +221,7 @@ func (f *feeds) begin(ctx context.Context) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for log, e := range extents {
-		if one := f.logs[log.String()]; one != nil && one.tail == nil {
+		if one := f.logs[log]; one != nil && one.tail == nil {
 			one.tail = &part{start: e.Last, last: e.Last}
 			one.parts = append(one.parts, one.tail)
 			one.tell()
@@ -292,9 +290,9 @@ func (f *feeds) ask(name string, behind delivery.ID, tell heard) {
 }
 
 // entries reads from Redis.
-func (f *feeds) entries(log iwebhook.Log, behind delivery.ID) ([]delivery.Event, error) {
+func (f *feeds) entries(log string, behind delivery.ID) ([]delivery.Event, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), feedWait)
 	defer cancel()
 	entries, err := f.b.calls.Client().Retrying.XRangeN(ctx, f.b.calls.Key(log), "("+behind.String(), "+", pastRead).Result()
-	return eventsOf(log.String(), entries), err
+	return eventsOf(log, entries), err
 }

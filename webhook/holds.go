@@ -15,7 +15,7 @@ type hold struct {
 	at     delivery.ID // that was written
 	risen  bool        // perhaps
 	urgent bool        // who reads the log has changed
-	pins   []string    // subscribers whose pins the next hold replaces
+	pins   []string    // that the next hold replaces
 }
 
 // holds are what the logs of an owner's subscribers are told.
@@ -63,7 +63,7 @@ func (v *holds) run() {
 		v.o.mail.post(func() {
 			v.telling = false
 			for _, one := range failed {
-				h := v.of(one.Log.String())
+				h := v.of(one.Log)
 				h.urgent, h.pins = true, append(h.pins, one.Pinned...)
 			}
 		})
@@ -85,13 +85,12 @@ func (v *holds) due(name string, h *hold) (one iwebhook.Hold, ok bool) {
 	if !h.urgent && one.At.N < h.at.N+max(v.o.b.opts.Keep/8, 1) {
 		return one, false
 	}
-	log, err := iwebhook.ParseLog(name)
-	one.Log, one.Epoch, one.Pinned = log, v.o.epoch, h.pins
+	one.Log, one.Epoch, one.Pinned = name, v.o.epoch, h.pins
 	h.at, h.urgent, h.pins = one.At, false, nil
 	if one.None {
 		delete(v.all, name)
 	}
-	return one, err == nil
+	return one, true
 }
 
 // tell returns the holds that could not be written.

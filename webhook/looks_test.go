@@ -162,7 +162,7 @@ func TestFiguresAreExactAtAnyMoment(t *testing.T) {
 			}
 		}
 		if i%20 == 10 {
-			_, err := v.bus.Calls().Drop(v.ctx, v.bus.LogOf("users"), 1+v.pick(200))
+			_, err := v.bus.Calls().Drop(v.ctx, "users", 1+v.pick(200))
 			v.must(err)
 		}
 	}

@@ -57,13 +57,13 @@ func (b janitor) dropOldest(ctx context.Context, addr string) (int64, error) {
 	client := b.calls.Client()
 	topics, err := buses.Topics(ctx, b.calls)
 	topics = slices.DeleteFunc(topics, func(t buses.TopicState) bool {
-		return t.Length == 0 || client.Clustered() && client.NodeOf(b.calls.Key(b.logOf(t.Topic))) != addr
+		return t.Length == 0 || client.Clustered() && client.NodeOf(b.calls.Key(t.Topic)) != addr
 	})
 	if err != nil || len(topics) == 0 {
 		return 0, err
 	}
 	oldest := slices.MinFunc(topics, func(a, b buses.TopicState) int { return a.Oldest.Compare(b.Oldest) })
-	return b.calls.Drop(ctx, b.logOf(oldest.Topic), dropAtOnce)
+	return b.calls.Drop(ctx, oldest.Topic, dropAtOnce)
 }
 
 // usedMemory returns how many bytes a server uses.

@@ -117,7 +117,7 @@ func (o *owner) load() {
 		}
 		topics, err := o.b.calls.Topics(o.ctx)
 		for name := range topics { // a former owner may hold what nobody needs by now
-			o.holds.of(o.b.logOf(name).String()).urgent = true
+			o.holds.of(name).urgent = true
 		}
 		return err
 	})
@@ -174,9 +174,9 @@ func (o *owner) store(name string, stored *iwebhook.Subscriber, err error) {
 		return
 	}
 	o.index(s)
-	for log := range s.wants.Topics { // what is held replaces their pins
+	for log, span := range s.wants.Topics { // what is held replaces their pins
 		h := o.holds.of(log)
-		h.urgent, h.pins = true, append(h.pins, s.name)
+		h.urgent, h.pins = true, append(h.pins, span.Pin)
 	}
 	o.look(s)
 }

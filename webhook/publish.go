@@ -13,6 +13,7 @@ import (
 
 	"github.com/runnel-go/runnel"
 	"github.com/runnel-go/runnel/internal/store"
+	iwebhook "github.com/runnel-go/runnel/internal/webhook"
 )
 
 // Types of events.
@@ -43,48 +44,16 @@ func (b *Bus) payload(e Event) (string, error) {
 	if e.T.IsZero() {
 		e.T = time.Now()
 	}
-	wire, err := e.wire()
+	data, err := encode(e.Data)
 	switch {
 	case err != nil:
 		return "", invalidf("data: %v", err)
-	case len(wire.Data) > b.opts.MaxData:
-		return "", invalidf("data has %d bytes of JSON, more than %d", len(wire.Data), b.opts.MaxData)
+	case e.Data != nil && len(data) > b.opts.MaxData:
+		return "", invalidf("data has %d bytes of JSON, more than %d", len(data), b.opts.MaxData)
 	}
-	text, err := encode(wire)
+	e.Data = json.RawMessage(data)
+	text, err := e.MarshalJSON()
 	return string(text), err
-}
-
-// wire returns an event as subscribers get it.
-func (e Event) wire() (*wireEvent, error) {
-	ms := e.T.UnixMilli()
-	w := &wireEvent{Topic: e.Topic, Type: e.Type, URL: e.URL, T: &ms}
-	if e.Data != nil {
-		data, err := encode(e.Data)
-		if err != nil {
-			return nil, err
-		}
-		if string(data) != "null" {
-			w.Data = data
-		}
-	}
-	return w, nil
-}
-
-// MarshalJSON writes an event as subscribers get it.
-func (e Event) MarshalJSON() ([]byte, error) {
-	w, err := e.wire()
-	if err != nil {
-		return nil, err
-	}
-	return encode(w)
-}
-
-// UnmarshalJSON reads an event as subscribers get it. Its Data is a json.RawMessage.
-func (e *Event) UnmarshalJSON(text []byte) error {
-	var from wireEvent
-	err := json.Unmarshal(text, &from)
-	*e = from.event()
-	return err
 }
 
 // encode encodes as JSON, without the escapes that make it fit for HTML.
@@ -140,7 +109,7 @@ func (b *Bus) Publish(ctx context.Context, client string, events ...Event) ([]ru
 				return nil, err
 			}
 			n, at[e.Topic] = len(appends), len(appends)
-			appends = append(appends, store.Append{Stream: b.calls.Stream(e.Topic), Partition: b.logOf(e.Topic).Partition, Kind: store.KindTopic})
+			appends = append(appends, store.Append{Stream: b.calls.Stream(e.Topic), Partition: iwebhook.TopicPartition(e.Topic), Kind: store.KindTopic})
 		}
 		appends[n].Add([]string{payloadField, texts[i]}, e.DedupID, nil)
 	}

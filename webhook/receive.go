@@ -166,11 +166,12 @@ func (rc *receiver) read(r *http.Request) (*Batch, error) {
 	return b, err
 }
 
+// plainEvent is Event without methods.
+type plainEvent Event
+
 // wireEvent is an event as a delivery has it, in this order. Fields that a later release adds are ignored.
 type wireEvent struct {
-	Topic     string          `json:"topic"`
-	Type      string          `json:"type"`
-	URL       string          `json:"url"`
+	plainEvent
 	T         *int64          `json:"t"`                  // milliseconds
 	Timestamp time.Time       `json:"timestamp,omitzero"` // as Standard Webhooks has it
 	Data      json.RawMessage `json:"data,omitempty"`
@@ -198,13 +199,32 @@ func decodeEvents(body []byte) (events []Event, err error) {
 
 var errNoBatch = refusef(http.StatusBadRequest, "the body is no batch of events")
 
-func (from *wireEvent) event() Event {
-	e := Event{Topic: from.Topic, Type: from.Type, URL: from.URL, T: from.Timestamp.UTC()}
-	if from.T != nil {
+// UnmarshalJSON reads an event as subscribers get it. Its Data is a json.RawMessage.
+func (e *Event) UnmarshalJSON(text []byte) error {
+	var from wireEvent
+	err := json.Unmarshal(text, &from)
+	*e = Event(from.plainEvent)
+	if e.T = from.Timestamp.UTC(); from.T != nil {
 		e.T = time.UnixMilli(*from.T).UTC()
 	}
 	if len(from.Data) > 0 && string(from.Data) != "null" {
 		e.Data = from.Data
 	}
-	return e
+	return err
+}
+
+// MarshalJSON writes an event as subscribers get it.
+func (e Event) MarshalJSON() (text []byte, err error) {
+	ms := e.T.UnixMilli()
+	w := wireEvent{plainEvent: plainEvent(e), T: &ms}
+	var encoded bool
+	if w.Data, encoded = e.Data.(json.RawMessage); !encoded {
+		if w.Data, err = encode(e.Data); err != nil {
+			return nil, err
+		}
+	}
+	if string(w.Data) == "null" {
+		w.Data = nil
+	}
+	return encode(w)
 }

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -39,14 +40,16 @@ func (a *api) publish(c *call) (any, error) {
 // slow names who keeps a topic full, "" for unknown.
 func (a *api) slow(ctx context.Context, topic string, full *store.FullError) string {
 	who, _ := a.slowest.look(topic, func() (who string, err error) {
-		var n int // of the delivery partition whose owner needs the oldest event
-		switch pinned, is := strings.CutPrefix(full.Holder, "pin:"); {
-		case is:
-			return ": subscriber " + pinned + " is the slowest", nil
+		kind, holder, _ := strings.Cut(full.Holder, ":")
+		holder, _, _ = strings.Cut(holder, ":") // behind it is what tells pins apart, or an epoch
+		switch {
+		case kind == "pin":
+			return ": subscriber " + holder + " is the slowest", nil
 		case full.Processor != "":
 			return ": processor " + full.Processor + " is the slowest", nil
 		}
-		if _, err := fmt.Sscanf(full.Holder, "deliver:%d:", &n); err != nil {
+		n, err := strconv.Atoi(holder) // the delivery partition whose owner needs the oldest event
+		if err != nil {
 			return "", err
 		}
 		first := delivery.ID{N: 1 << 62}
@@ -54,8 +57,7 @@ func (a *api) slow(ctx context.Context, topic string, full *store.FullError) str
 			if s == nil || err != nil {
 				continue
 			}
-			state, err := delivery.ParseState([]byte(cmp.Or(s.State, "{}")))
-			if at, needs := state.Positions(s.Settings.Topics)[a.logOf(topic).String()]; err == nil && needs && at.N < first.N {
+			if at, needs := s.State.Positions(s.Settings.Topics)[topic]; needs && at.N < first.N {
 				first, who = at, ": subscriber "+s.Name+" is the slowest"
 			}
 		}

@@ -123,7 +123,13 @@ func (a *api) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			a.mux.ServeHTTP(w, r)
 			return
 		}
-		err = refusef(http.StatusNotFound, "there is no such path, or it does not know %s", r.Method)
+		err = refusef(http.StatusNotFound, "there is no such path")
+		for _, method := range []string{"GET", "HEAD", "POST", "PUT", "DELETE"} {
+			if _, pattern := a.mux.Handler(&http.Request{Method: method, URL: r.URL}); pattern != "" && r.URL.Path == path.Clean(r.URL.Path) {
+				h.Add("Allow", method)
+				err = refusef(http.StatusMethodNotAllowed, "this path does not know %s", r.Method)
+			}
+		}
 	}
 	a.refuse(w, r, err)
 }

@@ -197,7 +197,7 @@ func TestAServerWithoutMemory(t *testing.T) {
 		return err == nil
 	}, p.log.String)
 	p.judged()
-	if length := rdb.XLen(p.ctx, p.bus.Calls().Key(p.bus.LogOf("orders"))).Val(); length > 400 {
+	if length := rdb.XLen(p.ctx, p.bus.Calls().Key("orders")).Val(); length > 400 {
 		t.Errorf("the log has %d entries", length)
 	}
 }

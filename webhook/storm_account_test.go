@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"slices"
 
 	"github.com/runnel-go/runnel/internal/delivery"
 	"github.com/runnel-go/runnel/internal/test/redistest"
@@ -50,7 +51,7 @@ func (c *tenant) subscribe() {
 	c.s.must(c.s.bus.Subscribe(c.s.ctx, wants))
 	stored, _ := c.look()
 	for topic := range c.topics {
-		c.from[topic] = stored.Settings.Topics[c.s.bus.LogOf(topic).String()].From.N
+		c.from[topic] = stored.Settings.Topics[topic].From.N
 	}
 }
 
@@ -59,12 +60,7 @@ func (c *tenant) look() (*iwebhook.Subscriber, *delivery.State) {
 	c.s.Helper()
 	stored, err := c.s.bus.Calls().Subscriber(c.s.ctx, c.s.bus.PartitionOf(c.client), c.client)
 	c.s.must(err)
-	var state delivery.State
-	if stored.State != "" {
-		state, err = delivery.ParseState([]byte(stored.State))
-		c.s.must(err)
-	}
-	return stored, &state
+	return stored, &stored.State
 }
 
 // change changes a topic of the tenant: it ends, or begins again once all of it was delivered.
@@ -85,10 +81,9 @@ func (c *tenant) change(topic string) {
 		return
 	}
 	stored, state := c.look()
-	log := c.s.bus.LogOf(topic).String()
-	if span, named := stored.Settings.Topics[log]; named {
-		end := state.Ended[log].N
-		if _, queued := state.Settled[log]; queued || span.End > max(span.From.N, end) {
+	if span, named := stored.Settings.Topics[topic]; named {
+		end := state.Ended[topic].N
+		if _, queued := state.Settled[topic]; queued || span.End > max(span.From.N, end) {
 			return // it would go on where it is, or, unless its owner has seen the span, lose what is queued
 		}
 		c.close(topic, max(end, span.End))
@@ -129,14 +124,13 @@ func (c *tenant) pause() {
 	_, state := c.look()
 	b := &begun{upTo: map[string]int64{}, open: map[string]int64{}}
 	for topic := range c.s.published {
-		log := c.s.bus.LogOf(topic).String()
-		at, named := state.Settled[log]
+		at, named := state.Settled[topic]
 		if !named {
-			at.N = max(state.Ended[log].N, c.from[topic])
+			at.N = max(state.Ended[topic].N, c.from[topic])
 		}
 		b.upTo[topic], b.open[topic] = at.N, at.N
-		for _, o := range state.Open {
-			if members := o.Members[log]; len(members) > 0 {
+		if o := state.Open; o != nil {
+			if members := o.Members[topic]; len(members) > 0 {
 				b.upTo[topic], b.open[topic] = members[len(members)-1].Last, members[0].First-1
 			}
 			b.attempt = o.Attempt
@@ -149,23 +143,15 @@ func (c *tenant) pause() {
 func (c *tenant) sum() (queued int64) {
 	c.s.Helper()
 	stored, state := c.look()
-	var logs []iwebhook.Log
-	for topic := range c.s.published {
-		logs = append(logs, c.s.bus.LogOf(topic))
-	}
-	extents, err := c.s.bus.Calls().Extents(c.s.ctx, logs)
+	by, err := c.s.bus.Calls().Extents(c.s.ctx, slices.Collect(maps.Keys(c.s.published)))
 	c.s.must(err)
-	by := map[string]delivery.Extent{}
-	for log, e := range extents {
-		by[log.String()] = e
-	}
 	want := c.ended
 	for topic, from := range c.from {
 		want += c.end(topic, stored, state, by) - from
 	}
 	f := state.Figures(stored.Settings.Topics, by)
 	if got := f.Sent + f.Queued + f.Dropped + f.Dead; got != want {
-		c.s.Errorf("%s: sent %d + queued %d + dropped %d + dead %d = %d, %d were published for it\n%s\n%v %v\n%v",
+		c.s.Errorf("%s: sent %d + queued %d + dropped %d + dead %d = %d, %d were published for it\n%+v\n%v %v\n%v",
 			c.name(), f.Sent, f.Queued, f.Dropped, f.Dead, got, want, stored.State, stored.Settings.Topics, by, c)
 	}
 	if was := c.figures; f.Sent < was.Sent || f.Dead < was.Dead || f.Failed < was.Failed {
@@ -177,16 +163,15 @@ func (c *tenant) sum() (queued int64) {
 
 // end returns up to where a topic was published for the tenant.
 func (c *tenant) end(topic string, stored *iwebhook.Subscriber, state *delivery.State, by map[string]delivery.Extent) int64 {
-	log := c.s.bus.LogOf(topic).String()
-	end := by[log].Last.N
-	if span := stored.Settings.Topics[log]; span.End > 0 {
-		end = max(span.End, state.Ended[log].N)
+	end := by[topic].Last.N
+	if span := stored.Settings.Topics[topic]; span.End > 0 {
+		end = max(span.End, state.Ended[topic].N)
 	} else if !c.topics[topic] {
 		end = c.from[topic] // it never had an event
 	}
-	end = max(end, state.Settled[log].N)
-	for _, o := range state.Open {
-		if members := o.Members[log]; len(members) > 0 {
+	end = max(end, state.Settled[topic].N)
+	if o := state.Open; o != nil {
+		if members := o.Members[topic]; len(members) > 0 {
 			end = max(end, members[len(members)-1].Last)
 		}
 	}
@@ -199,7 +184,7 @@ func (c *tenant) received() {
 	wanted := maps.Clone(c.wanted)
 	by := map[string]delivery.Extent{}
 	for topic, last := range c.s.published {
-		by[c.s.bus.LogOf(topic).String()] = delivery.Extent{Last: delivery.ID{N: last}}
+		by[topic] = delivery.Extent{Last: delivery.ID{N: last}}
 	}
 	for topic, from := range c.from {
 		wanted[topic] = append(wanted[topic], delivery.Run{First: from + 1, Last: c.end(topic, stored, state, by)})
@@ -234,7 +219,7 @@ func (c *tenant) settle() {
 	c.s.Helper()
 	redistest.Eventually(c.s, c.name()+" has everything", func() bool {
 		_, state := c.look()
-		return c.sum() == 0 && len(state.Open) == 0 || c.s.Failed()
+		return c.sum() == 0 && state.Open == nil || c.s.Failed()
 	}, func() string {
 		stored, _ := c.look()
 		return fmt.Sprint(stored.State, stored.Settings, "\n", c.s.log.String())

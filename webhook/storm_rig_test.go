@@ -19,7 +19,6 @@ import (
 	"github.com/runnel-go/runnel/internal/delivery"
 	"github.com/runnel-go/runnel/internal/test/faultproxy"
 	"github.com/runnel-go/runnel/internal/test/redistest"
-	iwebhook "github.com/runnel-go/runnel/internal/webhook"
 	"github.com/runnel-go/runnel/webhook"
 )
 
@@ -172,10 +171,9 @@ func (s *storm) must(err error) {
 // last returns the last ID of a topic.
 func (s *storm) last(topic string) delivery.ID {
 	s.Helper()
-	log := s.bus.LogOf(topic)
-	extents, err := s.bus.Calls().Extents(s.ctx, []iwebhook.Log{log})
+	extents, err := s.bus.Calls().Extents(s.ctx, []string{topic})
 	s.must(err)
-	return extents[log].Last
+	return extents[topic].Last
 }
 
 // end ends all workers.

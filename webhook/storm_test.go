@@ -136,7 +136,7 @@ func (p *play) step() {
 	case x < 63:
 		p.hurt()
 	case x < 66: // memory is scarce
-		_, err := p.bus.Calls().Drop(p.ctx, p.bus.LogOf(topic), 1+p.pick(200))
+		_, err := p.bus.Calls().Drop(p.ctx, topic, 1+p.pick(200))
 		p.must(err)
 	case x < 74:
 		if c.alive {

@@ -9,7 +9,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/runnel-go/runnel/internal/delivery"
 	iwebhook "github.com/runnel-go/runnel/internal/webhook"
 )
 
@@ -95,22 +94,21 @@ func (b *Bus) Subscribe(ctx context.Context, s Subscription) error {
 	if err := b.ready(ctx); err != nil {
 		return err
 	}
-	book, logs := subscriptions{b}, map[iwebhook.Log]bool{}
 	for _, topic := range s.Topics {
 		if err := b.claim(ctx, topic, ""); err != nil {
 			return err
 		}
-		logs[b.logOf(topic)] = true
 	}
+	book := subscriptions{b}
 	return book.change(ctx, s.Client, true, func(stored *iwebhook.Subscriber) error {
 		w := stored.Settings
 		w.Callback, w.Max, w.Timeout, w.Format = s.Callback, s.Max, s.Timeout.Milliseconds(), string(s.Format)
 		w.UUID = book.resealed(s.Client, fieldUUID, s.UUID, w.UUID)
 		book.sign(s.Client, w, s.Secret)
-		if err := book.start(ctx, stored, logs); err != nil {
+		if err := book.start(ctx, stored, s.Topics); err != nil {
 			return err
 		}
-		return book.end(ctx, w, func(log iwebhook.Log) bool { return !logs[log] })
+		return book.end(ctx, w, func(topic string) bool { return !slices.Contains(s.Topics, topic) })
 	})
 }
 
@@ -132,6 +130,14 @@ func (b subscriptions) change(ctx context.Context, client string, anew bool, how
 		return err
 	}
 	return b.calls.Change(ctx, b.partition(client), client, anew, how)
+}
+
+// set changes settings of a subscriber that exists.
+func (b subscriptions) set(ctx context.Context, client string, how func(w *iwebhook.Settings)) error {
+	return b.change(ctx, client, false, func(stored *iwebhook.Subscriber) error {
+		how(stored.Settings)
+		return nil
+	})
 }
 
 // sign has batches signed with a secret, "" for none, and for a while with the one before, too.
@@ -182,50 +188,38 @@ func (b subscriptions) place(client, field string) []byte {
 	return placeOf(b.calls.Client().Keys().App, b.name, client, field)
 }
 
-// start has a subscriber get logs: those that are new to it from where they are now, where they are pinned.
-func (b subscriptions) start(ctx context.Context, s *iwebhook.Subscriber, logs map[iwebhook.Log]bool) error {
-	var state delivery.State
-	if s.State != "" {
-		var err error
-		if state, err = delivery.ParseState([]byte(s.State)); err != nil {
-			return err
-		}
-	}
-	for log := range logs {
-		span, there := s.Settings.Topics[log.String()]
-		if there && (span.End == 0 || !state.Seen(log.String(), span)) {
+// start has a subscriber get topics: those that are new to it from where they are now, where they are pinned.
+func (b subscriptions) start(ctx context.Context, s *iwebhook.Subscriber, topics []string) error {
+	for _, topic := range topics {
+		span, there := s.Settings.Topics[topic]
+		if there && (span.End == 0 || !s.State.Seen(topic, span)) {
 			span.End = 0 // what is queued of one that the owner has not begun yet is not lost
 		} else {
-			from, err := b.calls.Pin(ctx, log, s.Name)
-			if err != nil {
+			var err error
+			if span, err = b.calls.Pin(ctx, topic, s.Name); err != nil {
 				return err
 			}
-			span = delivery.Span{From: from}
 		}
-		s.Settings.Topics[log.String()] = span
+		s.Settings.Topics[topic] = span
 	}
 	return nil
 }
 
 // end ends the topics of settings that it chooses where they are now.
-func (b subscriptions) end(ctx context.Context, w *iwebhook.Settings, chosen func(iwebhook.Log) bool) error {
-	var ending []iwebhook.Log
-	for name, span := range w.Topics {
-		log, err := iwebhook.ParseLog(name)
-		if err != nil {
-			return err
-		}
-		if span.End == 0 && chosen(log) {
-			ending = append(ending, log)
+func (b subscriptions) end(ctx context.Context, w *iwebhook.Settings, chosen func(topic string) bool) error {
+	var ending []string
+	for topic, span := range w.Topics {
+		if span.End == 0 && chosen(topic) {
+			ending = append(ending, topic)
 		}
 	}
 	extents, err := b.calls.Extents(ctx, ending)
-	for log, e := range extents {
-		span := w.Topics[log.String()]
+	for topic, e := range extents {
+		span := w.Topics[topic]
 		if span.End = e.Last.N; span.End == 0 {
-			delete(w.Topics, log.String()) // it never had an event
+			delete(w.Topics, topic) // it never had an event
 		} else {
-			w.Topics[log.String()] = span
+			w.Topics[topic] = span
 		}
 	}
 	return err
@@ -240,19 +234,18 @@ func (b *Bus) Unsubscribe(ctx context.Context, client string, topics ...string) 
 			stored.Settings = nil
 			return nil
 		}
-		return book.end(ctx, stored.Settings, func(log iwebhook.Log) bool { return slices.Contains(topics, log.Topic) })
+		return book.end(ctx, stored.Settings, func(topic string) bool { return slices.Contains(topics, topic) })
 	})
 }
 
 // endAll ends a topic for all subscribers.
 func (b subscriptions) endAll(ctx context.Context, topic string) error {
-	name := b.logOf(topic).String()
 	for n := range b.stream.Meta.Partitions {
 		for s, err := range b.calls.Subscribers(ctx, n) {
 			if s == nil {
 				return err
 			}
-			if span, there := s.Settings.Topics[name]; err != nil || !there || span.End > 0 {
+			if span, there := s.Settings.Topics[topic]; err != nil || !there || span.End > 0 {
 				continue // one that is not readable has ended anyway
 			}
 			if err := b.Unsubscribe(ctx, s.Name, topic); err != nil && !errors.Is(err, ErrNoSubscriber) {
@@ -275,18 +268,12 @@ func (b *Bus) Pause(ctx context.Context, client string, opts *PauseOptions) erro
 	if opts == nil {
 		opts = &PauseOptions{}
 	}
-	return subscriptions{b}.change(ctx, client, false, func(stored *iwebhook.Subscriber) error {
-		stored.Settings.Pause(opts.Who, opts.Why, opts.For)
-		return nil
-	})
+	return subscriptions{b}.set(ctx, client, func(w *iwebhook.Settings) { w.Pause(opts.Who, opts.Why, opts.For) })
 }
 
 // Resume ends a pause, the wait for the next attempt, and what has disabled a subscriber. The error is ErrNoSubscriber if there is none.
 func (b *Bus) Resume(ctx context.Context, client string) error {
-	return subscriptions{b}.change(ctx, client, false, func(stored *iwebhook.Subscriber) error {
-		stored.Settings.Resume()
-		return nil
-	})
+	return subscriptions{b}.set(ctx, client, (*iwebhook.Settings).Resume)
 }
 
 // SetSecret has batches signed with another secret; the one before signs beside it for a day. The error is ErrNoSubscriber if there is none.
@@ -295,8 +282,5 @@ func (b *Bus) SetSecret(ctx context.Context, client, secret string) error {
 		return invalidf("secret: %v", err)
 	}
 	book := subscriptions{b}
-	return book.change(ctx, client, false, func(stored *iwebhook.Subscriber) error {
-		book.sign(client, stored.Settings, secret)
-		return nil
-	})
+	return book.set(ctx, client, func(w *iwebhook.Settings) { book.sign(client, w, secret) })
 }

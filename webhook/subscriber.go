@@ -55,18 +55,11 @@ func newer(version, than string) bool {
 
 // newSubscriber makes a subscriber of what is stored.
 func newSubscriber(o *owner, stored *iwebhook.Subscriber) (*subscriber, error) {
-	var state delivery.State
 	s := &subscriber{o: o, name: stored.Name, version: stored.Saved, logs: map[string]bool{}, reading: map[string]bool{}}
-	if stored.State != "" {
-		var err error
-		if state, err = delivery.ParseState([]byte(stored.State)); err != nil {
-			return nil, err
-		}
-	}
 	if err := s.open(stored); err != nil {
 		return nil, err
 	}
-	s.w = delivery.New(state, s.windowSettings())
+	s.w = delivery.New(stored.State, s.windowSettings())
 	s.settled = maps.Clone(s.w.State().Settled)
 	s.wake = time.AfterFunc(time.Hour, func() { o.mail.post(func() { o.look(s) }) })
 	s.wake.Stop()

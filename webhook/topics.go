@@ -6,7 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"strings"
+	"regexp"
 	"time"
 
 	"github.com/runnel-go/runnel"
@@ -34,27 +34,27 @@ type Topic struct {
 	Oldest    time.Time // of these; zero for none
 }
 
-const (
-	lowerCase = "abcdefghijklmnopqrstuvwxyz"
-	upperCase = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
+var (
+	topicName  = regexp.MustCompile(`^[a-z_]+$`)
+	clientName = regexp.MustCompile(`^[a-zA-Z0-9_-]{1,64}$`)
 )
 
 // checkTopic returns what is wrong with the name of a topic. With the name of the bus it is that of a stream.
 func (b *Bus) checkTopic(name string) error {
-	if most := 64 - len(b.name) - 1; name == "" || len(name) > most || strings.Trim(name, lowerCase+"_") != "" {
+	if most := 64 - len(b.name) - 1; len(name) > most || !topicName.MatchString(name) {
 		return invalidf("topic %.80q: a name has 1 to %d lower-case letters and _", name, most)
 	}
 	return nil
 }
 
 func checkClient(name string) error {
-	if name == "" || len(name) > 64 || strings.Trim(name, lowerCase+upperCase+"0123456789-_") != "" {
+	if !clientName.MatchString(name) {
 		return invalidf("client %.80q: a name has 1 to 64 letters, digits, - and _", name)
 	}
 	return nil
 }
 
-// claim makes a topic, and client its publisher if it has none; "" makes the topic alone.
+// claim makes a topic, and client its publisher if it has none; "" makes the topic alone. What succeeds is believed for a while.
 func (b *Bus) claim(ctx context.Context, topic, client string) error {
 	_, err := b.claims.look(topic+" "+client, func() (done bool, err error) {
 		for {
@@ -67,17 +67,17 @@ func (b *Bus) claim(ctx context.Context, topic, client string) error {
 					return false, err
 				}
 			}
-			if t == nil || t.Publisher == "" && client != "" {
-				if t, err = b.calls.SetPublisher(ctx, topic, t, client); errors.Is(err, iwebhook.ErrConflict) {
-					continue
-				} else if err != nil {
-					return false, err
+			switch {
+			case t == nil || t.Publisher == "" && client != "":
+				err = b.calls.ReplaceTopic(ctx, topic, t, &iwebhook.Topic{V: 1, Publisher: client})
+				if !errors.Is(err, iwebhook.ErrConflict) {
+					return true, err
 				}
-			}
-			if client != "" && t.Publisher != client {
+			case client != "" && t.Publisher != client:
 				return false, fmt.Errorf("topic %s: %w", topic, ErrClaimed)
+			default:
+				return true, nil
 			}
-			return true, nil
 		}
 	})
 	return err
@@ -121,8 +121,8 @@ func (b *Bus) DeleteTopic(ctx context.Context, topic string) error {
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), deletePatience)
 	defer cancel()
-	closed, err := b.calls.SetPublisher(ctx, topic, t, closedTopic)
-	if err != nil {
+	closed := &iwebhook.Topic{V: 1, Publisher: closedTopic}
+	if err := b.calls.ReplaceTopic(ctx, topic, t, closed); err != nil {
 		return err
 	}
 	b.claims.forget()
@@ -130,7 +130,7 @@ func (b *Bus) DeleteTopic(ctx context.Context, topic string) error {
 	if err := (subscriptions{b}).endAll(ctx, topic); err != nil {
 		return err
 	}
-	return b.calls.RemoveTopic(ctx, topic, closed)
+	return b.calls.ReplaceTopic(ctx, topic, closed, nil)
 }
 
 // deletePatience is for how long a topic is being deleted, even if ctx ends: half of it would block the name.

@@ -8,7 +8,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/runnel-go/runnel"
 	"github.com/runnel-go/runnel/internal/delivery"
 	"github.com/runnel-go/runnel/internal/webhook"
 )
@@ -78,10 +77,7 @@ func timeOf(ms int64) (t time.Time) {
 
 // stateOf says how a subscriber of a partition is by what is stored of it; look adds what the logs say. err is why it is not readable.
 func stateOf(bus string, partition int, stored *webhook.Subscriber, err error) *SubscriberState {
-	s := &SubscriberState{Bus: bus, Subscriber: stored.Name, State: stateOK, Settings: stored.Settings, Err: err}
-	if stored.State != "" && err == nil {
-		s.stored, s.Err = delivery.ParseState([]byte(stored.State))
-	}
+	s := &SubscriberState{Bus: bus, Subscriber: stored.Name, State: stateOK, Settings: stored.Settings, Err: err, stored: stored.State}
 	if s.Err != nil {
 		s.State, s.Why = stateUnreadable, s.Err.Error()
 		return s
@@ -95,7 +91,7 @@ func stateOf(bus string, partition int, stored *webhook.Subscriber, err error) *
 		Topics: has.Positions(w.Topics), Batches: has.Batches, Last: timeOf(has.Last.At), Status: has.Last.Status, Took: has.Last.Took,
 	}
 	var next time.Time
-	for _, o := range has.Open {
+	if o := has.Open; o != nil {
 		s.Attempt, s.InFlight, next = o.Attempt, o.Size(), timeOf(o.Until)
 	}
 	off := has.Off
@@ -144,21 +140,15 @@ func Subscribers(ctx context.Context, b *webhook.Bus, partitions int) (all []*Su
 
 // look sets what the logs say of subscribers, whose states were read before.
 func look(ctx context.Context, b *webhook.Bus, all []*SubscriberState) error {
-	logs := map[string]webhook.Log{}
+	logs := map[string]bool{}
 	for _, s := range all {
-		for name := range s.Topics {
-			if log, err := webhook.ParseLog(name); err == nil {
-				logs[name] = log
-			}
+		for log := range s.Topics {
+			logs[log] = true
 		}
 	}
-	extents, err := b.Extents(ctx, slices.Collect(maps.Values(logs)))
+	known, err := b.Extents(ctx, slices.Collect(maps.Keys(logs)))
 	if err != nil {
 		return err
-	}
-	known := map[string]delivery.Extent{}
-	for log, e := range extents {
-		known[log.String()] = e
 	}
 	var behind []webhook.Position
 	var whose []*SubscriberState
@@ -168,15 +158,15 @@ func look(ctx context.Context, b *webhook.Bus, all []*SubscriberState) error {
 		}
 		f := s.stored.Figures(s.Settings.Topics, known)
 		s.Sent, s.Queued, s.Dropped, s.Dead, s.Failed = f.Sent, f.Queued, f.Dropped, f.Dead, f.Failed
-		for name, at := range s.Topics {
-			if s.Queued > 0 && at.N < known[name].Last.N {
-				behind, whose = append(behind, webhook.Position{Log: logs[name], At: at}), append(whose, s)
+		for log, at := range s.Topics {
+			if s.Queued > 0 && at.N < known[log].Last.N {
+				behind, whose = append(behind, webhook.Position{Log: log, At: at}), append(whose, s)
 			}
 		}
 	}
 	next, err := b.Next(ctx, behind)
 	for i, id := range next {
-		s, end := whose[i], whose[i].Settings.Topics[behind[i].Log.String()].End
+		s, end := whose[i], whose[i].Settings.Topics[behind[i].Log].End
 		if id.N > 0 && (end == 0 || id.N <= end) && (s.Oldest.IsZero() || id.MS < s.Oldest.UnixMilli()) {
 			s.Oldest = timeOf(id.MS)
 		}
@@ -200,18 +190,15 @@ func Topics(ctx context.Context, b *webhook.Bus) (all []TopicState, err error) {
 	if err != nil {
 		return nil, err
 	}
-	var logs []webhook.Log
-	for _, name := range slices.Sorted(maps.Keys(stored)) {
-		all = append(all, TopicState{Bus: b.Name(), Topic: name, Publisher: stored[name].Publisher})
-		logs = append(logs, webhook.Log{Topic: name, Partition: runnel.XXHash.Func(name, max(1, stored[name].Partitions))})
-	}
-	extents, err := b.Extents(ctx, logs)
-	for i := range all {
-		e := extents[logs[i]]
-		all[i].Events = e.Last.N
+	names := slices.Sorted(maps.Keys(stored))
+	extents, err := b.Extents(ctx, names)
+	for _, name := range names {
+		e := extents[name]
+		t := TopicState{Bus: b.Name(), Topic: name, Publisher: stored[name].Publisher, Events: e.Last.N}
 		if e.First.N > 0 {
-			all[i].Length, all[i].Oldest = e.Last.N-e.First.N+1, timeOf(e.First.MS)
+			t.Length, t.Oldest = e.Last.N-e.First.N+1, timeOf(e.First.MS)
 		}
+		all = append(all, t)
 	}
 	return all, err
 }

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"iter"
 
-	"github.com/runnel-go/runnel/internal/delivery"
 	"github.com/runnel-go/runnel/internal/extension"
 	"github.com/runnel-go/runnel/internal/store"
 	"github.com/runnel-go/runnel/internal/webhook"
@@ -29,7 +28,6 @@ func targets(ctx context.Context, c *store.Client, owner string) (out []extensio
 }
 
 func (b *bus) target(n int, s *webhook.Subscriber) extension.Target {
-	state, err := delivery.ParseState([]byte(s.State))
 	change := func(ctx context.Context, how func(w *webhook.Settings)) error {
 		return b.Change(ctx, n, s.Name, false, func(s *webhook.Subscriber) error {
 			how(s.Settings)
@@ -50,12 +48,12 @@ func (b *bus) target(n int, s *webhook.Subscriber) extension.Target {
 				return 0, err
 			}
 			now := stateOf(b.Name(), n, s, nil)
-			if now.Attempt == 0 || now.stored.Open[0].Until != 0 {
+			if now.Attempt == 0 || now.stored.Open.Until != 0 {
 				return 0, now.Err
 			}
 			return int(now.InFlight), nil
 		},
-		Dead: letters{b, b.Client().Partition(b.Name(), webhook.Processor, n), s.Name, s.State == "" || err != nil || state.Dead > 0},
+		Dead: letters{b, b.Client().Partition(b.Name(), webhook.Processor, n), s.Name, s.State.Batches == 0 || s.State.Dead > 0},
 	}
 }
 

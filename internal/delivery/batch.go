@@ -5,7 +5,6 @@ import (
 	"crypto/sha256"
 	"encoding/base32"
 	"encoding/json"
-	"iter"
 	"strings"
 )
 
@@ -49,7 +48,7 @@ type Batch struct {
 
 func newBatch(no int64, events []Event) *Batch {
 	members := map[string]Runs{}
-	for some := range chunks(events) {
+	for _, some := range chunks(events) {
 		runs := members[some[0].Log]
 		for _, e := range some {
 			runs = runs.add(e.ID.N)
@@ -60,17 +59,14 @@ func newBatch(no int64, events []Event) *Batch {
 }
 
 // chunks returns what follows each other of one log.
-func chunks(events []Event) iter.Seq[[]Event] {
-	return func(yield func([]Event) bool) {
-		for begin, i := 0, 1; i <= len(events); i++ {
-			if i == len(events) || events[i].Log != events[begin].Log {
-				if !yield(events[begin:i]) {
-					return
-				}
-				begin = i
-			}
+func chunks(events []Event) (all [][]Event) {
+	begin := 0
+	for i := range events {
+		if i+1 == len(events) || events[i+1].Log != events[i].Log {
+			all, begin = append(all, events[begin:i+1]), i+1
 		}
 	}
+	return all
 }
 
 // complete reports whether all members are loaded.
@@ -84,18 +80,11 @@ func (b *Batch) complete() bool {
 
 // Body returns the payloads as a JSON array.
 func (b *Batch) Body() []byte {
-	size := 1 + len(b.Events)
-	for _, e := range b.Events {
-		size += len(e.Payload)
-	}
-	body := append(make([]byte, 0, size), '[')
+	payloads := make([]string, len(b.Events))
 	for i, e := range b.Events {
-		if i > 0 {
-			body = append(body, ',')
-		}
-		body = append(body, e.Payload...)
+		payloads[i] = e.Payload
 	}
-	return append(body, ']')
+	return []byte("[" + strings.Join(payloads, ",") + "]")
 }
 
 // Key returns "msg_" and 26 characters that stand for the seeds and the content. All attempts have the same key, whoever
@@ -103,10 +92,10 @@ func (b *Batch) Body() []byte {
 // what is appended later under the same numbers has later times, the last one in any case.
 func (b *Batch) Key(seeds ...string) string {
 	last := map[string]ID{}
-	for some := range chunks(b.Events) {
+	for _, some := range chunks(b.Events) {
 		last[some[0].Log] = some[len(some)-1].ID
 	}
-	text, _ := json.Marshal([]any{seeds, b.Members, last}) // texts and numbers
+	text, _ := json.Marshal([]any{seeds, b.Members, last}) // texts and numbers, those of a map by name
 	sum := sha256.Sum256(text)
 	return "msg_" + base32.StdEncoding.WithPadding(base32.NoPadding).EncodeToString(sum[:])[:26]
 }

@@ -55,8 +55,8 @@ func (g *game) take() {
 			g.failf("%v", err)
 		}
 	}
-	if len(s.Open) > 0 {
-		g.owes = s.Open[0]
+	if s.Open != nil {
+		g.owes = s.Open
 	}
 	g.w = New(s, g.settings)
 	g.known()

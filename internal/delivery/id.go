@@ -14,21 +14,15 @@ const mostNumber = 1 << 62 // sums of two do not overflow
 
 // ParseID is the inverse of String. An ID that no numbered log has is an error.
 func ParseID(text string) (ID, error) {
-	ms, n, cut := strings.Cut(text, "-")
-	id := ID{number(ms), number(n)}
-	if !cut || id.MS < 0 || id.N < 0 {
+	var id ID
+	ms, n, _ := strings.Cut(text, "-")
+	id.MS, _ = strconv.ParseInt(ms, 10, 64)
+	id.N, _ = strconv.ParseInt(n, 10, 64)
+	var again [2*20 + 1]byte
+	if string(id.append(again[:0])) != text || min(id.MS, id.N) < 0 || max(id.MS, id.N) > mostNumber {
 		return ID{}, fmt.Errorf("entry ID %q: not <ms>-<n>", text)
 	}
 	return id, nil
-}
-
-// number returns a number as strconv writes it, from 0 to mostNumber; -1 if the text is none.
-func number(text string) int64 {
-	n, err := strconv.ParseInt(text, 10, 64)
-	if err != nil || n < 0 || n > mostNumber || text[0] == '+' || text[0] == '-' || text[0] == '0' && len(text) > 1 {
-		return -1
-	}
-	return n
 }
 
 // String returns "<ms>-<n>".

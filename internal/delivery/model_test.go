@@ -281,7 +281,7 @@ func (g *game) finish(lax bool) {
 			g.failf("%s stands at %v, its last entry is %v: %s", log, at, l.last, g.w.Encode())
 		}
 	}
-	if len(s.Open) > 0 {
+	if s.Open != nil {
 		g.failf("a batch is still open: %s", g.w.Encode())
 	}
 }

@@ -45,7 +45,7 @@ func (w *Window) Next(now time.Time) (b *Batch, at time.Time) {
 	if w.open == nil {
 		w.state.Batches++
 		w.open = newBatch(w.state.Batches, events[:len(events):len(events)])
-		w.state.Open = []*Open{w.open.Open}
+		w.state.Open = w.open.Open
 		w.free = w.free[len(events):]
 	}
 	w.open.Attempt++
@@ -186,7 +186,7 @@ func (w *Window) answered(b *Batch, now time.Time, a Answer) bool {
 
 // settle passes the open batch, whose events one sum counts.
 func (w *Window) settle(sum *int64) {
-	for some := range chunks(w.open.Events) {
+	for _, some := range chunks(w.open.Events) {
 		w.state.pass(some[0].Log, some[len(some)-1].ID, int64(len(some)), sum)
 	}
 	w.open, w.state.Open = nil, nil

@@ -135,7 +135,7 @@ func TestABatchIsRepeated(t *testing.T) {
 	want(t, w, 600, "at 900")
 	s.Resumed++
 	w.Apply(s)
-	if got := w.State().Open[0].Until; got != 0 {
+	if got := w.State().Open.Until; got != 0 {
 		t.Errorf("after a resume it waits until %d", got)
 	}
 	b = want(t, w, 600, "3: a/100-1 b/101-1")
@@ -254,7 +254,7 @@ func TestRetention(t *testing.T) {
 	want(t, w, 180, "at 201")
 	want(t, w, 200, "at 201")
 	want(t, w, 201, "at 251") // without a/100-1 b/150-1 and a/160-4 are free, and wait as the batch did
-	if st := w.State(); st.Dropped != 1 || len(st.Open) != 0 || !w.Unsaved() {
+	if st := w.State(); st.Dropped != 1 || st.Open != nil || !w.Unsaved() {
 		t.Errorf("%+v", st)
 	}
 	want(t, w, 300, "nothing")

@@ -10,10 +10,10 @@ import (
 
 // A State is what is stored of a subscriber, always as a whole. Times are in ms since 1970, 0 for never.
 type State struct {
-	Batches int64            `json:"b"`               // number of the last batch
-	Settled map[string]ID    `json:"c,omitempty"`     // log → position: up to here everything is settled
-	Ended   map[string]ID    `json:"e,omitempty"`     // log → where a span has ended that has been delivered to its end
-	Open    []*Open          `json:"k,omitempty"`     // at most one so far
+	Batches int64            `json:"b"`           // number of the last batch
+	Settled map[string]ID    `json:"c,omitempty"` // log → position: up to here everything is settled
+	Ended   map[string]ID    `json:"e,omitempty"` // log → where a span has ended that has been delivered to its end
+	Open    *Open            `json:"k,omitempty"`
 	Alone   map[string]int64 `json:"alone,omitempty"` // log → up to here each event is sent by itself, and once
 	Sent    int64            `json:"sent"`
 	Dropped int64            `json:"dropped"`
@@ -35,10 +35,12 @@ type Answer struct {
 	Took   int64  `json:"took"` // ms
 }
 
-// ParseState returns a stored state. What no Window stores is an error, fields that are not known are left out.
-func ParseState(data []byte) (State, error) {
-	var s State
-	err := json.Unmarshal(data, &s)
+// ParseState returns a stored state, without any data that of a new subscriber. What no Window stores is an error, fields that are not known
+// are left out.
+func ParseState(data []byte) (s State, err error) {
+	if len(data) > 0 {
+		err = json.Unmarshal(data, &s)
+	}
 	if err == nil {
 		err = s.check()
 	}
@@ -51,11 +53,8 @@ func ParseState(data []byte) (State, error) {
 func (s *State) check() error {
 	numbers := []int64{s.Batches, s.Sent, s.Dropped, s.Dead, s.Failed, s.OK, s.Since, s.Row, s.Last.At, s.Last.Took, s.Resumed}
 	numbers = slices.AppendSeq(numbers, maps.Values(s.Alone))
-	if len(s.Open) > 1 {
-		return fmt.Errorf("%d open batches, at most one is known", len(s.Open))
-	}
-	for _, o := range s.Open {
-		if o == nil || o.No < 1 || o.No > s.Batches || o.Attempt < 1 || len(o.Members) == 0 {
+	if o := s.Open; o != nil {
+		if o.No < 1 || o.No > s.Batches || o.Attempt < 1 || len(o.Members) == 0 {
 			return fmt.Errorf("malformed open batch")
 		}
 		for log, members := range o.Members {
@@ -75,10 +74,10 @@ func (s *State) check() error {
 
 // members returns the numbers of a log in the open batch.
 func (s *State) members(log string) Runs {
-	if len(s.Open) == 0 {
+	if s.Open == nil {
 		return nil
 	}
-	return s.Open[0].Members[log]
+	return s.Open.Members[log]
 }
 
 // end returns the last number of a log that is delivered, if there is one: at least what has been passed or begun.

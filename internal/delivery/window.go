@@ -18,10 +18,12 @@ type Settings struct {
 	Resumed      int64           // grows each time that an operator resumes the subscriber
 }
 
-// A Span is what is wanted of a log: what lies behind From, up to the number End; 0: no end.
+// A Span is what is wanted of a log: what lies behind From, up to the number End; 0: no end. Pin is what has the log keep that until the
+// owner does.
 type Span struct {
 	From ID
 	End  int64
+	Pin  string `json:",omitempty"`
 }
 
 // A Window is a subscriber as its owner knows it: its state and settings, and the events that are loaded. It may not be
@@ -48,8 +50,8 @@ func New(state State, s Settings) *Window {
 	st := &w.state
 	st.Settled, st.Ended, st.Alone = orEmpty(st.Settled), orEmpty(st.Ended), orEmpty(st.Alone)
 	maps.Copy(w.loaded, st.Settled)
-	if len(st.Open) > 0 {
-		w.open = &Batch{Open: st.Open[0]}
+	if st.Open != nil {
+		w.open = &Batch{Open: st.Open}
 		w.until = w.open.Until
 		for log, members := range w.open.Members {
 			if at, known := st.Settled[log]; w.open != nil && (!known || members[0].First <= at.N) {

@@ -27,7 +27,7 @@ func TestSpans(t *testing.T) {
 	load(t, w, "a/110-4 a/110-5")
 	b := want(t, w, 200, "1: a/110-4 a/110-5")
 	load(t, w, "a/110-6 a/110-7")
-	s.Spans = map[string]Span{"a": {ID{100, 3}, 4}}
+	s.Spans = map[string]Span{"a": {From: ID{100, 3}, End: 4}}
 	w.Apply(s)
 	if got := wants(w); len(got) > 0 || w.Room() != 2 {
 		t.Errorf("it wants %v, room %d", got, w.Room())
@@ -39,17 +39,17 @@ func TestSpans(t *testing.T) {
 	}
 	want(t, w, 300, "nothing")
 
-	s.Spans = map[string]Span{"a": {ID{110, 6}, 0}, "b": {}}
+	s.Spans = map[string]Span{"a": {From: ID{110, 6}}, "b": {}}
 	w.Apply(s)
 	load(t, w, "a/110-7")
 	want(t, w, 300, "1: a/110-7")
 	s.Spans = only("b")
 	w.Apply(s) // it runs
-	if st := w.State(); len(st.Open) != 1 {
+	if st := w.State(); st.Open == nil {
 		t.Errorf("%+v", st)
 	}
 	w.Fail(w.open, at(300), at(300), Answer{})
-	if st := w.State(); len(st.Open) != 0 || len(st.Ended) != 0 || len(st.Settled) != 1 {
+	if st := w.State(); st.Open != nil || len(st.Ended) != 0 || len(st.Settled) != 1 {
 		t.Errorf("%+v", st)
 	}
 	want(t, w, 300, "nothing")
@@ -92,11 +92,11 @@ func TestASpanThatWasReplaced(t *testing.T) {
 		span Span
 		want string
 	}{
-		{Span{ID{100, 3}, 5}, "map[]"},
-		{Span{ID{150, 7}, 9}, "map[a:150-7]"},
-		{Span{ID{150, 7}, 0}, "map[a:150-7]"},
-		{Span{ID{100, 3}, 0}, "map[a:120-5]"}, // it goes on
-		{Span{ID{100, 0}, 9}, "map[]"},        // what lies behind the end of 5 was never wanted
+		{Span{From: ID{100, 3}, End: 5}, "map[]"},
+		{Span{From: ID{150, 7}, End: 9}, "map[a:150-7]"},
+		{Span{From: ID{150, 7}, End: 0}, "map[a:150-7]"},
+		{Span{From: ID{100, 3}, End: 0}, "map[a:120-5]"}, // it goes on
+		{Span{From: ID{100, 0}, End: 9}, "map[]"},        // what lies behind the end of 5 was never wanted
 	} {
 		w := New(State{Ended: map[string]ID{"a": {120, 5}}}, Settings{Max: 1, Spans: map[string]Span{"a": tt.span}})
 		if got := fmt.Sprint(wants(w)); got != tt.want {
@@ -121,7 +121,7 @@ func TestMissingMembers(t *testing.T) {
 			if tt.loaded == "" {
 				position = "100-1"
 			}
-			state, err := ParseState([]byte(`{"b":4,"c":{"a":"` + position + `"},"k":[{"n":4,"a":2,"m":{"a":[` + tt.members + `]}}]}`))
+			state, err := ParseState([]byte(`{"b":4,"c":{"a":"` + position + `"},"k":{"n":4,"a":2,"m":{"a":[` + tt.members + `]}}}`))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -155,7 +155,7 @@ func TestNumbersGivenAgain(t *testing.T) {
 	}
 	want(t, w, 200, "nothing") // a request is still under way
 	w.Done(b, at(200), Answer{})
-	if st := w.State(); st.Settled["a"] != (ID{200, 2}) || st.Sent != 3 || len(st.Open) != 0 {
+	if st := w.State(); st.Settled["a"] != (ID{200, 2}) || st.Sent != 3 || st.Open != nil {
 		t.Errorf("%+v", st)
 	}
 	w.Done(want(t, w, 200, "1: b/100-1 b/100-2 a/200-3"), at(200), Answer{})
@@ -183,7 +183,7 @@ func TestEntriesWithoutNumbers(t *testing.T) {
 // A new owner saves nothing as long as nothing has changed.
 func TestNothingToSave(t *testing.T) {
 	s := Settings{Max: 3, Attempts: 1, Resumed: 1, Spans: map[string]Span{"a": {}, "b": {End: 7}}}
-	state, err := ParseState([]byte(`{"b":3,"c":{"a":"100-3"},"e":{"b":"1-7"},"k":[{"n":3,"a":1,"m":{"a":[{"f":4,"l":5}]}}],"alone":{"a":5},"sent":10,"resumed":1}`))
+	state, err := ParseState([]byte(`{"b":3,"c":{"a":"100-3"},"e":{"b":"1-7"},"k":{"n":3,"a":1,"m":{"a":[{"f":4,"l":5}]}},"alone":{"a":5},"sent":10,"resumed":1}`))
 	if err != nil {
 		t.Fatal(err)
 	}

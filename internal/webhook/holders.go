@@ -2,6 +2,7 @@ package webhook
 
 import (
 	"context"
+	"crypto/rand"
 	"fmt"
 	"strconv"
 	"time"
@@ -13,28 +14,25 @@ import (
 // pinned is for how long a pin counts whose subscription is not stored yet.
 const pinned = time.Minute
 
-func pinOf(subscriber string) string { return "pin:" + subscriber }
-
-// Pin returns the end of a log, and has the log keep what comes behind it for a subscriber: for a minute, or longer if Change stores
-// settings that name the log.
-func (b *Bus) Pin(ctx context.Context, l Log, subscriber string) (delivery.ID, error) {
-	at, err := b.do(ctx, "pin", []string{l.holders(b), l.lastID(b)}, pinOf(subscriber), pinned.Milliseconds())
-	if err != nil {
-		return delivery.ID{}, err
+// Pin returns a span from the end of a log on, and has the log keep what comes behind it for a subscriber: for a minute, or longer if Change
+// stores settings with the span. Each call makes a pin of its own, so that what becomes of one is no matter of another.
+func (b *Bus) Pin(ctx context.Context, log, subscriber string) (delivery.Span, error) {
+	span := delivery.Span{Pin: "pin:" + subscriber + ":" + rand.Text()}
+	at, err := b.do(ctx, "pin", []string{b.holders(log), b.lastID(log)}, span.Pin, pinned.Milliseconds())
+	if err == nil {
+		span.From, err = delivery.ParseID(at)
 	}
-	return delivery.ParseID(at)
+	return span, err
 }
 
-// settlePins makes the pins of a subscriber last until its owner holds the logs, as far as it wants these, and removes the others. Call it
-// when the settings are stored. It may be repeated.
-func (b *Bus) settlePins(ctx context.Context, subscriber string, wanted map[string]bool) error {
+// A pin is one of a log.
+type pin struct{ log, name string }
+
+// settlePins makes pins last until an owner holds their logs, or removes them. Call it when the settings are stored. It may be repeated.
+func (b *Bus) settlePins(ctx context.Context, wanted map[pin]bool) error {
 	var calls []*store.ScriptCall
-	for name, is := range wanted {
-		log, err := ParseLog(name)
-		if err != nil {
-			return err
-		}
-		calls = append(calls, call("settle", []string{log.holders(b)}, pinOf(subscriber), is))
+	for p, is := range wanted {
+		calls = append(calls, call("settle", []string{b.holders(p.log)}, p.name, is))
 	}
 	b.client.Run(ctx, calls...)
 	for _, c := range calls {
@@ -47,11 +45,11 @@ func (b *Bus) settlePins(ctx context.Context, subscriber string, wanted map[stri
 
 // A Hold says up to where the subscribers of a delivery partition have come in a log.
 type Hold struct {
-	Log    Log
+	Log    string
 	Epoch  int64 // of the owner
 	At     delivery.ID
 	None   bool     // they need nothing of it
-	Pinned []string // subscribers whose pins it replaces
+	Pinned []string // pins that it replaces
 }
 
 // Hold has a log keep what the subscribers of delivery partition n need, and trims the log down to keep entries, as far as nobody
@@ -63,28 +61,28 @@ func (b *Bus) Hold(ctx context.Context, n int, h Hold, keep int64) error {
 	}
 	args := []any{n, h.Epoch, at}
 	for _, name := range h.Pinned {
-		args = append(args, pinOf(name))
+		args = append(args, name)
 	}
-	text, err := b.do(ctx, "hold", []string{h.Log.holders(b), b.Key(h.Log)}, args...)
+	text, err := b.do(ctx, "hold", []string{b.holders(h.Log), b.Key(h.Log)}, args...)
 	if err != nil {
 		return fmt.Errorf("hold log %s: %w", h.Log, err)
 	}
 	if length, _ := strconv.ParseInt(text, 10, 64); length <= keep {
 		return nil
 	}
-	meta, _, err := b.client.LoadMeta(ctx, b.Stream(h.Log.Topic))
+	meta, _, err := b.client.LoadMeta(ctx, b.Stream(h.Log))
 	if err == nil {
-		_, err = b.client.Trim(ctx, []store.TrimRequest{{Log: b.Key(h.Log), Processors: meta.Processors, Size: keep, Holders: h.Log.holders(b)}})
+		_, err = b.client.Trim(ctx, []store.TrimRequest{{Log: b.Key(h.Log), Processors: meta.Processors, Size: keep, Holders: b.holders(h.Log)}})
 	}
 	return err
 }
 
-// Drop removes the oldest entries of a log, at most count, whoever needs them, and returns how many. A call of unknown outcome may
-// have removed them.
-func (b *Bus) Drop(ctx context.Context, l Log, count int) (int64, error) {
-	text, err := b.do(ctx, "drop", []string{b.Key(l)}, count)
+// Drop removes the oldest entries of a log, whoever needs them, and returns how many: so many, and as many as come meanwhile. A call of
+// unknown outcome may have removed them.
+func (b *Bus) Drop(ctx context.Context, log string, count int) (int64, error) {
+	length, err := b.client.Retrying.XLen(ctx, b.Key(log)).Result()
 	if err != nil {
-		return 0, fmt.Errorf("drop entries of log %s: %w", l, err)
+		return 0, err
 	}
-	return strconv.ParseInt(text, 10, 64)
+	return b.client.Retrying.XTrimMaxLen(ctx, b.Key(log), max(length-int64(count), 0)).Result()
 }

@@ -65,11 +65,8 @@ func (b *Bus) Save(ctx context.Context, n int, fence string, saves []*Save) erro
 
 // shared returns the trips to a node: who waits for one waits for none of the others.
 func (b *Bus) shared(node string) *groupcommit.Trips[*store.ScriptCall] {
-	trips, ok := b.trips.Load(node)
-	if !ok {
-		run := func(ctx context.Context, calls []*store.ScriptCall) { b.client.Run(ctx, calls...) }
-		trips, _ = b.trips.LoadOrStore(node, &groupcommit.Trips[*store.ScriptCall]{Send: run, Bytes: bytesOf, Limit: savesPerTrip})
-	}
+	run := func(ctx context.Context, calls []*store.ScriptCall) { b.client.Run(ctx, calls...) }
+	trips, _ := b.trips.LoadOrStore(node, &groupcommit.Trips[*store.ScriptCall]{Send: run, Bytes: bytesOf, Limit: savesPerTrip})
 	return trips.(*groupcommit.Trips[*store.ScriptCall])
 }
 

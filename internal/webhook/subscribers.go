@@ -1,9 +1,9 @@
 package webhook
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"iter"
@@ -20,7 +20,7 @@ type Settings struct {
 	V          int                      `json:"v"`
 	Generation string                   `json:"generation"` // another one after the subscriber was removed and made anew
 	Callback   string                   `json:"callback"`
-	Topics     map[string]delivery.Span `json:"topics"` // by log
+	Topics     map[string]delivery.Span `json:"topics"`
 	Max        int                      `json:"max"`
 	Timeout    int64                    `json:"timeout"` // ms
 	Format     string                   `json:"format,omitempty"`
@@ -81,11 +81,11 @@ type Subscriber struct {
 	Name     string
 	Settings *Settings
 	Version  string // of the settings
-	State    string // JSON of a delivery.State, "" before the first save
-	Saved    int64  // version of the state
+	State    delivery.State
+	Saved    int64 // version of the state
 
 	stored string
-	wrong  error // why the settings are not readable
+	wrong  error // why it is not readable
 }
 
 // ErrNoSubscriber is returned for a subscriber that does not exist.
@@ -100,33 +100,29 @@ func (b *Bus) Subscriber(ctx context.Context, n int, name string) (*Subscriber, 
 	return some[0], some[0].wrong
 }
 
-// page is how many subscribers are asked for at once.
+// page is how many subscribers are read at once.
 const page = 500
 
 // Subscribers returns the subscribers of a delivery partition, in no order. One that is not readable comes with its error, behind
 // which others follow; another error is the last.
 func (b *Bus) Subscribers(ctx context.Context, n int) iter.Seq2[*Subscriber, error] {
 	return func(yield func(*Subscriber, error) bool) {
-		for cursor, more := uint64(0), true; more; more = cursor != 0 {
-			pairs, next, err := b.client.Retrying.HScan(ctx, b.key("whconf", n), cursor, "", page).Result()
-			var names []string
-			for i := 0; i < len(pairs); i += 2 {
-				names = append(names, pairs[i])
-			}
-			var some []*Subscriber
-			if err == nil {
-				some, err = b.read(ctx, n, names)
-			}
+		names, err := b.client.Retrying.HKeys(ctx, b.key("whconf", n)).Result()
+		if err != nil {
+			yield(nil, err)
+			return
+		}
+		for some := range slices.Chunk(names, page) {
+			all, err := b.read(ctx, n, some)
 			if err != nil {
 				yield(nil, err)
 				return
 			}
-			for _, s := range some {
+			for _, s := range all {
 				if s.Settings != nil && !yield(s, s.wrong) { // else it was removed meanwhile
 					return
 				}
 			}
-			cursor = next
 		}
 	}
 }
@@ -134,9 +130,6 @@ func (b *Bus) Subscribers(ctx context.Context, n int) iter.Seq2[*Subscriber, err
 // read reads subscribers by name. Settings are read behind their version: if they change in between, no batch begins under that
 // version. The other way round they would pass for the newer ones.
 func (b *Bus) read(ctx context.Context, n int, names []string) (all []*Subscriber, err error) {
-	if len(names) == 0 {
-		return nil, nil
-	}
 	var fields []string
 	for _, name := range names {
 		fields = append(fields, name, name+":v", name+":s")
@@ -149,11 +142,12 @@ func (b *Bus) read(ctx context.Context, n int, names []string) (all []*Subscribe
 	for i, name := range names {
 		text := func(v any) string { t, _ := v.(string); return t }
 		state := states.Val()[3*i:]
-		s := &Subscriber{Name: name, State: text(state[0]), Version: text(state[2]), stored: text(settings.Val()[i])}
+		s := &Subscriber{Name: name, Version: text(state[2]), stored: text(settings.Val()[i])}
 		s.Saved, _ = strconv.ParseInt(text(state[1]), 10, 64)
 		if s.stored != "" {
 			s.Settings = &Settings{}
-			s.wrong = decode("subscriber", name, s.stored, s.Settings, func(s *Settings) int { return s.V })
+			s.State, s.wrong = delivery.ParseState([]byte(text(state[0])))
+			s.wrong = cmp.Or(decode("subscriber", name, s.stored, s.Settings, &s.Settings.V), s.wrong)
 		}
 		all = append(all, s)
 	}
@@ -176,40 +170,25 @@ func (b *Bus) Change(ctx context.Context, n int, name string, anew bool, how fun
 		case s.Settings == nil:
 			s.Settings = &Settings{V: 1, Generation: rand.Text(), Topics: map[string]delivery.Span{}}
 		}
-		wanted := map[string]bool{} // of the logs that it wants, or has wanted
-		for log := range s.Settings.Topics {
-			wanted[log] = false
+		pins := map[pin]bool{} // those that it has had, and of these those that it has
+		for topic, span := range s.Settings.Topics {
+			pins[pin{topic, span.Pin}] = false
 		}
 		if err := how(s); err != nil {
 			return err
 		}
 		if s.Settings != nil {
-			for log := range s.Settings.Topics {
-				wanted[log] = true
+			for topic, span := range s.Settings.Topics {
+				pins[pin{topic, span.Pin}] = true
 			}
 		}
-		if err = b.store(ctx, n, s); err == nil {
-			return b.settlePins(ctx, name, wanted) // the owner may never hear of what is not wanted any more
+		names := []string{b.key("whconf", n), b.key("whsub", n), b.client.Partition(b.name, Processor, n).Log}
+		if _, err = b.swap(ctx, names, name, s.stored, s.Settings); err == nil {
+			return b.settlePins(ctx, pins) // the owner may never hear of what is not wanted any more
 		}
 		if !errors.Is(err, ErrConflict) {
 			return err
 		}
 	}
 	return fmt.Errorf("subscriber %s: %w, %d times", name, ErrConflict, mostChanges)
-}
-
-// store replaces what a subscriber wants, as it was read. The error is ErrConflict if other settings were stored meanwhile.
-func (b *Bus) store(ctx context.Context, n int, s *Subscriber) error {
-	var text []byte
-	if s.Settings != nil {
-		var err error
-		if text, err = json.Marshal(s.Settings); err != nil {
-			return err
-		}
-	}
-	if string(text) == s.stored {
-		return nil
-	}
-	names := []string{b.key("whconf", n), b.key("whsub", n), b.client.Partition(b.name, Processor, n).Log}
-	return b.swap(ctx, names, s.Name, s.stored, string(text))
 }

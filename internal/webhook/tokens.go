@@ -5,13 +5,11 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
-	"encoding/json"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"time"
-
-	"github.com/redis/go-redis/v9"
 )
 
 // A Token is what can be seen of a token of the HTTP API.
@@ -46,10 +44,9 @@ func TokenID(text string) string {
 	return HashOf(text)[:length]
 }
 
-func readToken(text string) (Token, error) {
+func readToken(hash, text string) (*Token, error) {
 	var t storedToken
-	err := decode("a", "token", text, &t, func(t *storedToken) int { return t.V })
-	return t.Token, err
+	return &t.Token, decode("token", fmt.Sprintf("%.16s", hash), text, &t, &t.V)
 }
 
 // Tokens are those of a bus.
@@ -57,40 +54,27 @@ type Tokens struct{ *Bus }
 
 // Find returns the token with a hash, one without a client if there is none.
 func (b Tokens) Find(ctx context.Context, hash string) (Token, error) {
-	text, err := b.client.Retrying.HGet(ctx, b.key("whtoken", 0), hash).Result()
-	if errors.Is(err, redis.Nil) {
-		return Token{}, nil
-	}
-	if err != nil {
-		return Token{}, err
-	}
-	return readToken(text)
+	t, err := find(ctx, b.Bus, "whtoken", hash, readToken)
+	return *cmp.Or(t, &Token{}), err
 }
 
 // Add stores what can be seen of a token. The error is ErrConflict if there is one of the same text.
 func (b Tokens) Add(ctx context.Context, token string, t Token) error {
 	t.ID = TokenID(token)
-	text, err := json.Marshal(storedToken{1, t})
-	if err != nil {
-		return err
-	}
-	return b.swap(ctx, []string{b.key("whtoken", 0)}, HashOf(token), "", string(text))
+	_, err := b.swap(ctx, []string{b.key("whtoken", 0)}, HashOf(token), "", storedToken{1, t})
+	return err
 }
 
 // All returns all tokens, by client and time.
-func (b Tokens) All(ctx context.Context) (all []Token, err error) {
-	texts, err := b.client.Retrying.HGetAll(ctx, b.key("whtoken", 0)).Result()
-	for _, text := range texts {
-		t, err := readToken(text)
-		if err != nil {
-			return nil, err
-		}
-		all = append(all, t)
+func (b Tokens) All(ctx context.Context) (tokens []Token, err error) {
+	found, err := all(ctx, b.Bus, "whtoken", readToken)
+	for _, t := range found {
+		tokens = append(tokens, *t)
 	}
-	slices.SortFunc(all, func(a, b Token) int {
+	slices.SortFunc(tokens, func(a, b Token) int {
 		return cmp.Or(cmp.Compare(a.Client, b.Client), a.Created.Compare(b.Created), cmp.Compare(a.ID, b.ID))
 	})
-	return all, err
+	return tokens, err
 }
 
 // Remove removes a token by its ID, or by itself. The error is ErrNoToken if there is none.

@@ -1,131 +1,82 @@
 package webhook
 
 import (
+	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
-	"fmt"
-	"time"
 
 	"github.com/redis/go-redis/v9"
 
 	"github.com/runnel-go/runnel/internal/delivery"
 )
 
-// TopicPartitions is how many partitions a topic has. It is in one of them, by its name.
-const TopicPartitions = 16
-
 // A Topic is what is stored of one. Its log goes on when it is removed and made again: numbers and positions stay what they are.
 type Topic struct {
-	V          int       `json:"v"`
-	Publisher  string    `json:"publisher,omitempty"` // the client that may publish; "": the first that does
-	Partitions int       `json:"partitions"`
-	Created    time.Time `json:"created"`
+	V         int    `json:"v"`
+	Publisher string `json:"publisher,omitempty"` // the client that may publish; "": the first that does
 
 	stored string
 }
 
-// decode reads a stored value that has a version, 1.
-func decode[T any](what, name, text string, into *T, version func(*T) int) error {
-	err := json.Unmarshal([]byte(text), into)
-	if v := version(into); err == nil && v != 1 {
-		err = fmt.Errorf("it has version %d, this program knows 1", v)
-	}
-	if err != nil {
-		return unreadable(what, name, err)
-	}
-	return nil
-}
-
 func readTopic(name, text string) (*Topic, error) {
 	t := &Topic{stored: text}
-	return t, decode("topic", name, text, t, func(t *Topic) int { return t.V })
+	return t, decode("topic", name, text, t, &t.V)
 }
 
 // Topic returns a topic, nil if there is none.
 func (b *Bus) Topic(ctx context.Context, name string) (*Topic, error) {
-	text, err := b.client.Retrying.HGet(ctx, b.key("whtopic", 0), name).Result()
-	if errors.Is(err, redis.Nil) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, err
-	}
-	return readTopic(name, text)
+	return find(ctx, b, "whtopic", name, readTopic)
 }
 
 // Topics returns all topics by name.
 func (b *Bus) Topics(ctx context.Context) (map[string]*Topic, error) {
-	texts, err := b.client.Retrying.HGetAll(ctx, b.key("whtopic", 0)).Result()
-	all := map[string]*Topic{}
-	for name, text := range texts {
-		t, wrong := readTopic(name, text)
-		if wrong != nil {
-			return nil, wrong
-		}
-		all[name] = t
-	}
-	return all, err
+	return all(ctx, b, "whtopic", readTopic)
 }
 
-// SetPublisher makes a client the publisher of a topic, as that was read, nil for one that is not there; and returns it as it is then. The error is
-// ErrConflict if it was changed meanwhile.
-func (b *Bus) SetPublisher(ctx context.Context, name string, t *Topic, client string) (*Topic, error) {
-	next := Topic{V: 1, Partitions: TopicPartitions, Created: time.Now().UTC()}
-	if t != nil {
-		next = *t
+// ReplaceTopic replaces what is stored of a topic, as it was read; nil stands for no topic. The error is ErrConflict if it was changed meanwhile.
+func (b *Bus) ReplaceTopic(ctx context.Context, name string, old, new *Topic) error {
+	if old == nil {
+		old = &Topic{}
 	}
-	was := next.stored
-	next.Publisher = client
-	text, err := json.Marshal(&next)
-	if err != nil {
-		return nil, err
+	stored, err := b.swap(ctx, []string{b.key("whtopic", 0)}, name, old.stored, new)
+	if new != nil {
+		new.stored = stored
 	}
-	next.stored = string(text)
-	return &next, b.swap(ctx, []string{b.key("whtopic", 0)}, name, was, next.stored)
-}
-
-// RemoveTopic takes a topic away, as it was read. The error is ErrConflict if it was changed meanwhile.
-func (b *Bus) RemoveTopic(ctx context.Context, name string, t *Topic) error {
-	return b.swap(ctx, []string{b.key("whtopic", 0)}, name, t.stored, "")
+	return err
 }
 
 // Extents returns what logs have: the IDs of their first and last entries. Last is that of the last entry ever.
-func (b *Bus) Extents(ctx context.Context, logs []Log) (map[Log]delivery.Extent, error) {
+func (b *Bus) Extents(ctx context.Context, logs []string) (map[string]delivery.Extent, error) {
 	pipe := b.client.Retrying.Pipeline()
 	lasts, starts := make([]*redis.StringCmd, len(logs)), make([]Position, len(logs))
-	for i, l := range logs {
-		lasts[i], starts[i].Log = pipe.Get(ctx, l.lastID(b)), l
+	for i, log := range logs {
+		lasts[i], starts[i].Log = pipe.Get(ctx, b.lastID(log)), log
 	}
-	if _, err := pipe.Exec(ctx); err != nil && !errors.Is(err, redis.Nil) {
-		return nil, err
-	}
+	_, _ = pipe.Exec(ctx)              // each has its error
 	firsts, err := b.Next(ctx, starts) // behind the last ones: what is empty has lost the last one
 	if err != nil {
 		return nil, err
 	}
-	all := map[Log]delivery.Extent{}
-	for i, l := range logs {
+	all := map[string]delivery.Extent{}
+	for i, log := range logs {
 		e := delivery.Extent{First: firsts[i]}
-		switch last, err := lasts[i].Result(); {
-		case err == nil:
-			if e.Last, err = delivery.ParseID(last); err != nil {
-				return nil, unreadable("the last ID of log", l.String(), err)
-			}
-		case !errors.Is(err, redis.Nil):
+		if err := lasts[i].Err(); err != nil && !errors.Is(err, redis.Nil) {
 			return nil, err
+		}
+		if e.Last, err = delivery.ParseID(cmp.Or(lasts[i].Val(), "0-0")); err != nil {
+			return nil, unreadable("the last ID of log", log, err)
 		}
 		if before := e.First.N - 1; before > e.Last.N { // others came meanwhile, and went
 			e.Last = delivery.ID{MS: e.First.MS, N: before}
 		}
-		all[l] = e
+		all[log] = e
 	}
 	return all, nil
 }
 
 // A Position is an ID in a log.
 type Position struct {
-	Log Log
+	Log string
 	At  delivery.ID
 }
 
@@ -142,7 +93,7 @@ func (b *Bus) Next(ctx context.Context, positions []Position) ([]delivery.ID, er
 		for _, entry := range firsts[i].Val() {
 			var wrong error
 			if ids[i], wrong = delivery.ParseID(entry.ID); wrong != nil {
-				return nil, unreadable("an entry of log", p.Log.String(), wrong)
+				return nil, unreadable("an entry of log", p.Log, wrong)
 			}
 		}
 	}

@@ -68,7 +68,7 @@ var dependencies = map[string][]string{
 	"github.com/vmihailenco/msgpack/v5":   {"codec"},
 	"github.com/klauspost/compress":       {"codec"},
 	"github.com/pierrec/lz4/v4":           {"codec"},
-	"github.com/cespare/xxhash/v2":        {"partitioner.go", "python"},
+	"github.com/cespare/xxhash/v2":        {"partitioner.go", "python", "internal/webhook"},
 	"github.com/robfig/cron/v3":           {"internal/cron"},
 	"code.dny.dev/ssrf":                   {"webhook"},
 	"github.com/VictoriaMetrics/metrics":  {"metrics"},

@@ -1,7 +1,6 @@
--- Makes a pin last, without which somebody else holds what it held, or removes one that lasts: one with a time belongs to a
--- subscription that is just made.
+-- Makes a pin last, without which another holds what it held or took it away, or removes it.
 --
 -- KEYS    1 holders
 -- ARGV    1 the pin   2 1 if it is to last, else 0
-local at, til = (call('HGET', KEYS[1], ARGV[1]) or ''):match('^(%S+)(.*)$')
-if at and ARGV[2] == '1' then call('HSET', KEYS[1], ARGV[1], at) elseif til == '' then call('HDEL', KEYS[1], ARGV[1]) end
+local at = call('HGET', KEYS[1], ARGV[1])
+if at and ARGV[2] == '1' then call('HSET', KEYS[1], ARGV[1], at:match('^%S+')) elseif at then call('HDEL', KEYS[1], ARGV[1]) end

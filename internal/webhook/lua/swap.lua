@@ -12,9 +12,10 @@ if not KEYS[2] then return new end
 if new == '' then
 	call('HDEL', KEYS[2], name, name .. ':v', name .. ':s')
 else
-	local clock = call('TIME') -- so that a state of one that had this name before is never taken for its state
-	local made = ('%.0f'):format(clock[1] * 1000000 + clock[2])
-	if call('HEXISTS', KEYS[2], name .. ':v') == 0 then call('HSET', KEYS[2], name .. ':v', made) end
+	if call('HEXISTS', KEYS[2], name .. ':v') == 0 then -- so that a state of one that had this name before is never taken for its state
+		local clock = call('TIME')
+		call('HSET', KEYS[2], name .. ':v', ('%.0f'):format(clock[1] * 1000000 + clock[2]))
+	end
 	call('HINCRBY', KEYS[2], name .. ':s', 1)
 end
 call('XADD', KEYS[3], '*', 'sub', name)
