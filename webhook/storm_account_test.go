@@ -48,7 +48,7 @@ func (c *tenant) subscribe() {
 		wants.Topics = append(wants.Topics, topic)
 		c.s.judge.of(c.name(), func(j *judged) { delete(j.closed, topic) })
 	}
-	c.s.must(c.s.bus.Subscribe(c.s.ctx, wants))
+	c.s.does(func() error { return c.s.bus.Subscribe(c.s.ctx, wants) })
 	stored, _ := c.look()
 	for topic := range c.topics {
 		c.from[topic] = stored.Settings.Topics[topic].From.N
@@ -72,7 +72,7 @@ func (c *tenant) change(topic string) {
 		}
 		delete(c.topics, topic)
 		if c.s.chance(50) {
-			c.s.must(c.s.bus.Unsubscribe(c.s.ctx, c.client, topic))
+			c.s.does(func() error { return c.s.bus.Unsubscribe(c.s.ctx, c.client, topic) })
 		} else {
 			c.subscribe()
 		}
@@ -104,7 +104,7 @@ func (c *tenant) close(topic string, end int64) {
 // remove removes the tenant. What was sent so far is known from a look just before.
 func (c *tenant) remove() {
 	c.s.Helper()
-	c.s.must(c.s.bus.Unsubscribe(c.s.ctx, c.client))
+	c.s.does(func() error { return c.s.bus.Unsubscribe(c.s.ctx, c.client) })
 	c.s.judge.of(c.name(), func(j *judged) { j.begun = &begun{removed: true} })
 	c.alive = false
 	if err := c.s.bus.Unsubscribe(c.s.ctx, c.client); !errors.Is(err, webhook.ErrNoSubscriber) {
@@ -117,10 +117,10 @@ func (c *tenant) pause() {
 	c.s.Helper()
 	if c.paused = !c.paused; !c.paused {
 		c.s.judge.of(c.name(), func(j *judged) { j.begun = nil })
-		c.s.must(c.s.bus.Resume(c.s.ctx, c.client))
+		c.s.does(func() error { return c.s.bus.Resume(c.s.ctx, c.client) })
 		return
 	}
-	c.s.must(c.s.bus.Pause(c.s.ctx, c.client, nil))
+	c.s.does(func() error { return c.s.bus.Pause(c.s.ctx, c.client, nil) })
 	_, state := c.look()
 	b := &begun{upTo: map[string]int64{}, open: map[string]int64{}}
 	for topic := range c.s.published {

@@ -17,6 +17,7 @@ import (
 
 	"github.com/runnel-go/runnel"
 	"github.com/runnel-go/runnel/internal/delivery"
+	"github.com/runnel-go/runnel/internal/redisconn"
 	"github.com/runnel-go/runnel/internal/test/faultproxy"
 	"github.com/runnel-go/runnel/internal/test/redistest"
 	"github.com/runnel-go/runnel/webhook"
@@ -44,6 +45,7 @@ type storm struct {
 	receivers *httptest.Server
 
 	published map[string]int64 // by topic
+	more      func() bool      // whether a storm that has had its steps goes on; nil: it does not
 
 	workers []*blown
 	running sync.WaitGroup
@@ -166,6 +168,16 @@ func (s *storm) must(err error) {
 	if err != nil {
 		s.Fatal(err)
 	}
+}
+
+// does does something, again if nothing was done because some of its keys were on another node: clients wait a second for these.
+func (s *storm) does(what func() error) {
+	s.Helper()
+	err := what()
+	for redisconn.ReplyHas(err, "TRYAGAIN") {
+		err = what()
+	}
+	s.must(err)
 }
 
 // last returns the last ID of a topic.

@@ -91,7 +91,7 @@ func playStorm(t *testing.T, s *storm, seed uint64) {
 		c.subscribe()
 		p.tenants = append(p.tenants, c)
 	}
-	for range 300 {
+	for n := 0; n < 300 || s.more != nil && s.more(); n++ {
 		p.step()
 		if bad := s.judge.verdict(); len(bad) > 0 || t.Failed() {
 			break
@@ -119,8 +119,11 @@ func (p *play) publish(topic string, n int) {
 		}
 		events = append(events, webhook.Event{Topic: topic, Type: webhook.Update, URL: fmt.Sprintf("https://x/%s/%d", topic, p.published[topic]), Data: data})
 	}
-	sent, err := p.bus.Publish(p.ctx, "shop", events...)
-	p.must(err)
+	var sent []runnel.Sent
+	p.does(func() (err error) {
+		sent, err = p.bus.Publish(p.ctx, "shop", events...)
+		return err
+	})
 	if id, err := delivery.ParseID(sent[n-1].ID); err != nil || id.N != p.published[topic] {
 		p.Fatalf("event %d of %s has the ID %s, %v", p.published[topic], topic, sent[n-1].ID, err)
 	}

@@ -1,0 +1,129 @@
+package webhook_test
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/runnel-go/runnel"
+	"github.com/runnel-go/runnel/internal/keys"
+	"github.com/runnel-go/runnel/internal/test/redistest"
+	"github.com/runnel-go/runnel/internal/test/tier"
+)
+
+// Slots move to and fro between the masters of a cluster, key by key, while a storm is played.
+type slots struct {
+	s     *storm
+	k     *redistest.Cluster
+	all   []int
+	moves int
+	keys  int          // that were moved one by one
+	times atomic.Int64 // that all slots have gone and come back
+}
+
+// slotsOf returns the slots of all that a bus has: of topics and tokens, of delivery partitions, of the logs of some topics, and of
+// what belongs to the app as a whole.
+func slotsOf(s *storm, k *redistest.Cluster, topics ...string) *slots {
+	m := &slots{s: s, k: k}
+	names := keys.Keys{App: "shop", Layout: keys.Cluster}
+	partitions := []int{0}
+	for n := range stormPartitions {
+		partitions = append(partitions, n)
+	}
+	for _, topic := range topics {
+		partitions = append(partitions, s.bus.LogOf(topic).Partition)
+	}
+	for _, n := range partitions {
+		m.all = append(m.all, k.Slot(names.Partition("bus", n)))
+	}
+	m.all = append(m.all, k.Slot(names.Rules()))
+	slices.Sort(m.all)
+	m.all = slices.Compact(m.all)
+	return m
+}
+
+// during moves while something is done.
+func (m *slots) during(do func()) {
+	over, ended := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(ended)
+		m.run(over)
+	}()
+	defer func() {
+		close(over)
+		<-ended
+	}()
+	do()
+}
+
+// run moves until over is closed.
+func (m *slots) run(over <-chan struct{}) {
+	homes := map[int]*redistest.Server{}
+	for _, slot := range m.all {
+		homes[slot] = m.k.Owner(slot)
+	}
+	for ; ; m.times.Add(1) {
+		for _, there := range []bool{false, true} {
+			for _, slot := range m.all {
+				select {
+				case <-over:
+					return
+				default:
+				}
+				to := homes[slot]
+				for !there && to == homes[slot] {
+					to = m.k.Nodes()[m.s.pick(len(m.k.Nodes()))]
+				}
+				m.move(slot, to)
+			}
+		}
+	}
+}
+
+// move moves a slot. Meanwhile requests meet some of their keys here and some there.
+func (m *slots) move(slot int, to *redistest.Server) {
+	one := m.k.Begin(slot, to)
+	for one.Some(1) > 0 {
+		m.keys++
+		time.Sleep(time.Duration(m.s.pick(10)) * time.Millisecond)
+	}
+	one.End()
+	m.moves++
+}
+
+// met returns how often a node has told a client that a slot was on its way.
+func (m *slots) met() map[string]int {
+	m.s.Helper()
+	all := map[string]int{}
+	for _, node := range m.k.Nodes() {
+		for line := range strings.Lines(node.Client(m.s).Info(m.s.ctx, "errorstats").Val()) {
+			for _, name := range []string{"ASK", "MOVED", "TRYAGAIN"} {
+				n := 0
+				_, _ = fmt.Sscanf(line, "errorstat_"+name+":count=%d", &n)
+				all[name] += n
+			}
+		}
+	}
+	return all
+}
+
+// Slots of topics, subscribers and all else move during the whole storm, and nothing of it is to be seen by anybody.
+func TestStormWhileSlotsMove(t *testing.T) {
+	tier.Slow(t)
+	tier.Sequential(t)
+	for _, seed := range stormSeeds(t, 1) {
+		k := redistest.StartCluster(t, 3, 0)
+		s := newStorm(t, k.URL(), "", runnel.LayoutCluster, seed)
+		m := slotsOf(s, k, "orders", "users", "mails")
+		s.more = func() bool { return m.times.Load() < 1 }
+		m.during(func() { playStorm(t, s, seed) })
+		met := m.met()
+		if met["ASK"] == 0 || met["TRYAGAIN"] == 0 || met["MOVED"] == 0 {
+			t.Errorf("nobody has met a slot on its way: %v", met)
+		}
+		t.Logf("%d slots, %d moves, %d keys one by one, %v", len(m.all), m.moves, m.keys, met)
+	}
+}
