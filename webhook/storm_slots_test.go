@@ -12,6 +12,7 @@ import (
 	"github.com/runnel-go/runnel/internal/keys"
 	"github.com/runnel-go/runnel/internal/test/redistest"
 	"github.com/runnel-go/runnel/internal/test/tier"
+	iwebhook "github.com/runnel-go/runnel/internal/webhook"
 )
 
 // Slots move to and fro between the masters of a cluster, key by key, while a storm is played.
@@ -34,7 +35,7 @@ func slotsOf(s *storm, k *redistest.Cluster, topics ...string) *slots {
 		partitions = append(partitions, n)
 	}
 	for _, topic := range topics {
-		partitions = append(partitions, s.bus.LogOf(topic).Partition)
+		partitions = append(partitions, iwebhook.TopicPartition(topic))
 	}
 	for _, n := range partitions {
 		m.all = append(m.all, k.Slot(names.Partition("bus", n)))
