@@ -25,6 +25,9 @@ type slots struct {
 	times atomic.Int64 // that all slots have gone and come back
 }
 
+// slowMoves is of how many moves one is slow.
+const slowMoves = 9
+
 // slotsOf returns the slots of all that a bus has: of topics and tokens, of delivery partitions, of the logs of some topics, and of
 // what belongs to the app as a whole.
 func slotsOf(s *storm, k *redistest.Cluster, topics ...string) *slots {
@@ -84,12 +87,16 @@ func (m *slots) run(over <-chan struct{}) {
 	}
 }
 
-// move moves a slot. Meanwhile requests meet some of their keys here and some there.
+// move moves a slot. Meanwhile requests meet some of their keys here and some there, now and then for longer than clients and
+// leases last.
 func (m *slots) move(slot int, to *redistest.Server) {
-	one := m.k.Begin(slot, to)
+	one, n := m.k.Begin(slot, to), 0
 	for one.Some(1) > 0 {
 		m.keys++
 		time.Sleep(time.Duration(m.s.pick(10)) * time.Millisecond)
+		if n++; m.moves%slowMoves == slowMoves-1 && n == 5 {
+			time.Sleep(stormLease * 3 / 2)
+		}
 	}
 	one.End()
 	m.moves++
