@@ -2,6 +2,7 @@ package webhook_test
 
 import (
 	"fmt"
+	"net/http"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -13,6 +14,7 @@ import (
 	"github.com/runnel-go/runnel/internal/test/redistest"
 	"github.com/runnel-go/runnel/internal/test/tier"
 	iwebhook "github.com/runnel-go/runnel/internal/webhook"
+	"github.com/runnel-go/runnel/webhook"
 )
 
 // Slots move to and fro between the masters of a cluster, key by key, while a storm is played.
@@ -134,4 +136,50 @@ func TestStormWhileSlotsMove(t *testing.T) {
 		}
 		t.Logf("%d slots, %d moves, %d keys one by one, %v", len(m.all), m.moves, m.keys, met)
 	}
+}
+
+// Receivers fail often, and workers end, while slots move: a batch that comes again has the same events, and no event comes in two.
+func TestBatchesWhileSlotsMove(t *testing.T) {
+	tier.Slow(t)
+	tier.Sequential(t)
+	k := redistest.StartCluster(t, 3, 0)
+	s := newStorm(t, k.URL(), "", runnel.LayoutCluster, 1, func(o *webhook.Options) {
+		o.Retry = &runnel.Retry{Max: 1_000_000, MinBackoff: 30 * time.Millisecond, MaxBackoff: 300 * time.Millisecond}
+	})
+	s.calm.Store(true)
+	var quiet atomic.Bool
+	s.answer = func(*http.Request) int {
+		if !quiet.Load() && s.chance(40) {
+			return http.StatusInternalServerError
+		}
+		return http.StatusNoContent
+	}
+	s.published = map[string]int64{"orders": 0, "users": 0}
+	p := &play{storm: s}
+	defer p.end()
+	for range 2 {
+		p.start()
+	}
+	for i := range 12 {
+		p.tenant(fmt.Sprint("c", i), "orders", "users")
+	}
+	m := slotsOf(s, k, "orders", "users")
+	m.during(func() {
+		for n := 1; m.times.Load() < 1 && !t.Failed(); n++ {
+			p.publish([]string{"orders", "users"}[p.pick(2)], 1+p.pick(20))
+			if n%20 == 0 {
+				p.hurt()
+			}
+			time.Sleep(time.Duration(p.pick(40)) * time.Millisecond)
+		}
+		quiet.Store(true)
+		p.judged()
+	})
+	for _, c := range p.tenants {
+		c.once()
+		if c.figures.Dropped+c.figures.Dead > 0 {
+			t.Errorf("%s: %+v", c.name(), c.figures)
+		}
+	}
+	t.Logf("%d moves, %v published, %d requests, %d repeats, %d late", m.moves, p.published, p.judge.requests, p.judge.repeats, p.judge.late)
 }
