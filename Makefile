@@ -86,7 +86,7 @@ SEQUENTIAL := internal/test/security examples/basic examples/fanout examples/out
 RACED       = $$($(GO) list ./... | grep -v $(patsubst %,-e '/%$$',$(SEQUENTIAL) $(OTHERS:./%=%) $(SUITES:./%=%) $(ALONE:./%=%)))
 
 # Single tests of raced packages that stay out of the race detector: see tier.Sequential.
-UNRACED := TestSimOverflowSeeds|TestAPageTakesLittleMemory|TestManyExecutorsSettleWithinFiveSeconds|TestManyWorkersCostLittle|TestNewAppRuns|TestWorkerOfAPackage|TestKilledProcessesReachTheFixpoint|TestStoppedProcessesChangeNothing|TestWorkersComeAndGoOverManyEntities|TestCommandsRunWithoutAnyCode|TestABackfillSurvivesKills|TestAnInterruptedApplyOfSeveralJobsIsFinished|TestAPartitionThatForgetsDuringAnOperation|TestAReceiverThatIsDownForAnHour|TestKillsBetweenRequestAndAnswer|TestStopsBetweenRequestAndAnswer|TestMemoryThatIsShort|TestStormInACluster|TestStormWhileSlotsMove|TestFailoversLoseNothingThatWasAcknowledged
+UNRACED := TestSimOverflowSeeds|TestAPageTakesLittleMemory|TestManyExecutorsSettleWithinFiveSeconds|TestManyWorkersCostLittle|TestNewAppRuns|TestWorkerOfAPackage|TestKilledProcessesReachTheFixpoint|TestStoppedProcessesChangeNothing|TestWorkersComeAndGoOverManyEntities|TestCommandsRunWithoutAnyCode|TestABackfillSurvivesKills|TestAnInterruptedApplyOfSeveralJobsIsFinished|TestAPartitionThatForgetsDuringAnOperation|TestAReceiverThatIsDownForAnHour|TestKillsBetweenRequestAndAnswer|TestStopsBetweenRequestAndAnswer|TestMemoryThatIsShort|TestStormInACluster|TestStormWhileSlotsMove|TestBatchesWhileSlotsMove|TestFailoversLoseNothingThatWasAcknowledged
 
 # A quarter of a simulation's time is the collection of garbage. What debuggers read is a third of the time of linking: -w.
 SIM := GOGC=400 $(GO)

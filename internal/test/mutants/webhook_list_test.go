@@ -46,6 +46,7 @@ var webhookMutants = map[string][]mutant{
 		{"what is missing is counted", "internal/delivery/state.go", "s.Dropped += to.N - s.Settled[log].N - events", "", "TestManyDropped"},
 	},
 	"webhook": {
+		{"numbers that are given again are noticed", "internal/delivery/window.go", "again := e.ID.N <= at.N && e.ID.MS > at.MS", "again := false", "TestALogThatGoesBackAlone"},
 		{"a former owner saves nothing", saveLua, "local fenced = fence(KEYS[1], ARGV[1])", "local fenced = nil", countsOn},
 		{"a batch begins under the settings that it counts on", saveLua, "elseif settings ~= '' and known[2] ~= settings then", "elseif false then", countsOn},
 		{"a state replaces the one that it counts on", saveLua, "elseif known[1] ~= version then", "elseif false then", countsOn},
