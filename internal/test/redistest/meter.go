@@ -176,7 +176,7 @@ func (m *Meter) cost(entries []redis.SlowLog) (c Cost) {
 // which the client of its own does not understand.
 func SlowLog(t testing.TB, c *redis.Client) (entries []redis.SlowLog) {
 	t.Helper()
-	rows, err := c.Do(context.Background(), "SLOWLOG", "GET", -1).Slice()
+	rows, err := c.WithTimeout(Patience).Do(context.Background(), "SLOWLOG", "GET", -1).Slice() // it may have a hundred thousand rows
 	if err != nil {
 		t.Fatalf("read the slow log: %v", err)
 	}
