@@ -142,7 +142,7 @@ func TestBusesNeedWhatIsDocumented(t *testing.T) {
 			m.can("operator", "token", "webhook", "token", "add", "shop")
 			m.can("operator", "shop", "webhook", "token", "ls")
 			m.can("operator", "bad", "webhook", "unsubscribe", "bad", "--yes")
-			m.can("operator", "secret", "webhook", "subscribe", "crm", "http://"+m.host+"/crm", "orders", "--secret", "--yes")
+			m.can("operator", "whsec_", "webhook", "subscribe", "crm", "http://"+m.host+"/crm", "orders", "--secret", "--yes")
 			m.changes()
 		})
 	}
