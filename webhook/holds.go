@@ -27,7 +27,7 @@ type holds struct {
 }
 
 // holdsAtOnce is how many logs are told at once.
-const holdsAtOnce = 64
+const holdsAtOnce = 256
 
 func (v *holds) of(log string) *hold {
 	h := v.all[log]

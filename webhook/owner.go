@@ -89,7 +89,7 @@ func (o *owner) run() {
 	o.b.feeds.join(o)
 	defer o.b.feeds.leave(o)
 	o.load()
-	look := time.NewTicker(lookEvery)
+	look := time.NewTicker(lookEvery + lookEvery/20) // or holds, which are told once in that time, would wait for every other tick
 	defer look.Stop()
 	for changed := o.own.Changed(); ; changed = o.own.Changed() {
 		o.turn()
