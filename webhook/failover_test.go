@@ -108,7 +108,7 @@ func (f *failing) sever(master, replica *redistest.Server) {
 }
 
 // A master is killed again and again under load. What was acknowledged is delivered in order, and counted once, also if the replica had lost
-// the master some time before: then it lacks what nobody was told to be published.
+// the master some time before: then it lacks what was not confirmed.
 func TestFailoversLoseNothingThatWasAcknowledged(t *testing.T) {
 	tier.Slow(t)
 	tier.Sequential(t)

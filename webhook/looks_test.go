@@ -141,7 +141,7 @@ func newSurveyor(t *testing.T) *surveyor {
 	return v
 }
 
-// Whenever somebody looks, the figures of a subscriber are together what was published for it, neither more nor less, and the oldest that is
+// At each look the figures of a subscriber are together what was published for it, neither more nor less, and the oldest that is
 // queued is the first that it has not had.
 func TestFiguresAreExactAtAnyMoment(t *testing.T) {
 	v := newSurveyor(t)

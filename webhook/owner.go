@@ -11,7 +11,7 @@ import (
 	"github.com/runnel-go/runnel/internal/worker"
 )
 
-// An owner delivers to the subscribers of one partition, for one ownership. All but what is behind mu belongs to the goroutine of
+// An owner delivers to the subscribers of one partition, for one ownership. All but mail, saver and lease belongs to the goroutine of
 // run; reads, saves and requests have goroutines of their own, which post what has become of them.
 type owner struct {
 	b     *Bus

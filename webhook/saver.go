@@ -56,6 +56,7 @@ func (v *saver) work() {
 		n := min(len(v.waiting), iwebhook.SavesPerCall)
 		some := v.waiting[:n:n]
 		if v.waiting = v.waiting[n:]; n == 0 {
+			v.waiting = nil // what lies before would stay in memory
 			v.calls--
 			v.mu.Unlock()
 			return

@@ -45,7 +45,7 @@ type call struct {
 // A route is what a method does at a path. Without a result the answer is 204.
 type route struct {
 	at  string // as http.ServeMux has it
-	who string // roles that may; "": nobody is asked
+	who string // roles that may; "": no token is asked for
 	do  func(c *call) (result any, err error)
 }
 

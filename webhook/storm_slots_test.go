@@ -132,7 +132,7 @@ func TestStormWhileSlotsMove(t *testing.T) {
 		m.during(func() { playStorm(t, s, seed) })
 		met := m.met()
 		if met["ASK"] == 0 || met["TRYAGAIN"] == 0 || met["MOVED"] == 0 {
-			t.Errorf("nobody has met a slot on its way: %v", met)
+			t.Errorf("no client has met a slot on its way: %v", met)
 		}
 		t.Logf("%d slots, %d moves, %d keys one by one, %v", len(m.all), m.moves, m.keys, met)
 	}

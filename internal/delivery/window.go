@@ -132,7 +132,7 @@ func (w *Window) Load(log string, events []Event) (back int64) {
 	end, ends := w.state.end(log, w.s.Spans)
 loading:
 	for _, e := range events {
-		if e.ID.N == 0 { // somebody has added it by hand
+		if e.ID.N == 0 { // it was added by hand
 			w.skipped[log] = e.ID
 			continue
 		}

@@ -77,7 +77,7 @@ func (b *Bus) Hold(ctx context.Context, n int, h Hold, keep int64) error {
 	return err
 }
 
-// Drop removes the oldest entries of a log, whoever needs them, and returns how many: so many, and as many as come meanwhile. A call of
+// Drop removes the oldest entries of a log, even if they are needed, and returns how many: so many, and as many as come meanwhile. A call of
 // unknown outcome may have removed them.
 func (b *Bus) Drop(ctx context.Context, log string, count int) (int64, error) {
 	length, err := b.client.Retrying.XLen(ctx, b.Key(log)).Result()

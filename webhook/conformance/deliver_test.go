@@ -77,7 +77,7 @@ func (r request) verify(t *testing.T, secrets ...string) {
 		}
 	}
 	if check(webhook.NewSecret(), r.body, r.header) == nil {
-		t.Error("a batch is verified with a secret of nobody")
+		t.Error("a batch is verified with a secret that it was not signed with")
 	}
 	if n := len(strings.Fields(r.header.Get(standard.HeaderWebhookSignature))); n != len(secrets) {
 		t.Errorf("%d signatures, want %d", n, len(secrets))

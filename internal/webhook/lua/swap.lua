@@ -1,4 +1,4 @@
--- Replaces a field of a hash, if nobody else has meanwhile. Repeated, it answers the same. Where the field is what a subscriber
+-- Replaces a field of a hash, unless another call has meanwhile. Repeated, it answers the same. Where the field is what a subscriber
 -- wants it tells the owner, which begins no batch under older settings from then on: see save.lua.
 --
 -- KEYS    1 hash   and of settings: 2 states   3 log of the delivery partition
