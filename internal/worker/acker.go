@@ -11,16 +11,11 @@ import (
 	"github.com/runnel-go/runnel/internal/store"
 )
 
-const (
-	// acksPerCommand bounds one XACK.
-	acksPerCommand = 1024
-	// ackPause is the time between two rounds of acks: without it thousands of events per
-	// second would take as many requests.
-	ackPause = 4 * time.Millisecond
-)
+// ackPause is the time between two rounds of acks: without it thousands of events per
+// second would take as many requests.
+const ackPause = 4 * time.Millisecond
 
-// An acker acks processed entries: one XACK per partition and round trip, all partitions in one
-// pipeline. Acks that arrive during a round trip, or within ackPause of its begin, go with the next
+// An acker acks processed entries, those of all partitions in one round trip. Acks that arrive during a round trip, or within ackPause of its begin, go with the next
 // one: an idle acker sends at once, a busy one sends many together.
 type acker struct {
 	x      *member
@@ -80,8 +75,7 @@ func (a *acker) run(ctx context.Context) {
 
 // send sends one round of acks and returns the last error after which acks are sent again.
 func (a *acker) send(ctx context.Context, work []*partition) (failed error) {
-	var acks []store.Ack
-	var of []*partition
+	var live []*partition
 	for _, p := range work {
 		p.processed.flush()
 		// After the ownership nothing is sent: another owner may process the entries again.
@@ -93,17 +87,11 @@ func (a *acker) send(ctx context.Context, work []*partition) (failed error) {
 			a.x.releases.lose(p, errLeaseEnded)
 			continue
 		}
-		if ids, removed := p.buffer.TakeAcks(acksPerCommand); len(ids) > 0 {
-			p.processed.flush() // again: these may be the last events
-			acks, of = append(acks, store.Ack{Place: p.keys, IDs: ids, Gone: removed}), append(of, p)
-		}
+		live = append(live, p)
 	}
-	if len(acks) == 0 {
-		return nil
-	}
-	for i, err := range a.x.w.client.Ack(ctx, a.x.group, acks) {
-		p := of[i]
-		switch {
+	of, errs := a.x.course.confirm(ctx, live)
+	for i, p := range of {
+		switch err := errs[i]; {
 		case err == nil:
 			n, more := p.buffer.AcksConfirmed()
 			a.x.count.Acked.Add(int64(n))

@@ -24,8 +24,6 @@ const (
 	// interruptPatience is how long an interrupted reader may take first: a busy one returns by
 	// itself.
 	interruptPatience = time.Millisecond
-	// consumerName is the only consumer of our group.
-	consumerName = "runnel"
 )
 
 // A fetcher fills the buffers of a member's partitions, which it spreads over its readers.
@@ -270,7 +268,7 @@ func (r *reader) read(ctx context.Context, set []*partition, logs []string, coun
 	} else if !c.CanUnblock() && !c.CanKill() {
 		wait = shortBlock
 	}
-	chunks, err := r.conn.Read(ctx, r.f.x.group, consumerName, logs, count, wait)
+	chunks, err := r.f.x.course.read(ctx, r, set, logs, count, wait)
 	brought := r.take(set, chunks, count)
 	if r.quiet += len(set); brought > 0 {
 		r.quiet = 0
@@ -314,24 +312,11 @@ func (r *reader) take(set []*partition, chunks []redisconn.Chunk, count int) (br
 	return brought
 }
 
-// readHistory reads entries that the server delivered and the buffer does not hold. Until then
-// the partition gets no new entries, which would pass the old ones.
-func (r *reader) readHistory(ctx context.Context, p *partition, count int) error {
-	entries, err := r.conn.History(ctx, r.f.x.group, consumerName, p.keys.Log, p.buffer.Last(), count)
-	if err != nil {
-		return r.failed(ctx, []*partition{p}, err)
-	}
-	p.buffer.SetBehind(len(entries) >= count)
-	r.f.learn(p.receive(entries), len(entries) >= count) // behind again if not all fit
-	r.finish()
-	return nil
-}
-
 // failed handles the error of a read. It returns an error if the next read should wait.
 func (r *reader) failed(ctx context.Context, set []*partition, err error) error {
 	switch {
 	case errors.Is(err, redisconn.ErrUnknownOutcome):
-		r.recover(ctx, set)
+		r.f.x.course.unsettled(ctx, r, set)
 		r.finish()
 		if r.interrupted.Load() {
 			return nil // our own interruption, if the server cannot unblock a read

@@ -215,51 +215,9 @@ func (x *executor) blindness() error {
 	return x.blind
 }
 
-// recover settles a read of unknown outcome. Otherwise an entry may be lost to this ownership:
-//
-//  1. the read is sent, the connection breaks, or the server is frozen;
-//  2. a new connection reads on and gets entry 2;
-//  3. the server executes the old read: entry 1 is pending, and no reader holds it.
-//
-// So recover first ends the old connection on the server: its read either was executed or never
-// will be. Then the history is read from the last entry held; then new entries again.
-func (r *reader) recover(ctx context.Context, set []*partition) {
-	for _, p := range set {
-		p.buffer.SetBehind(true)
-	}
-	retry := r.settling
-	for ctx.Err() == nil {
-		err := within(ctx, r.conn.Kill)
-		switch {
-		case err == nil:
-			retry.Recovered()
-			return
-		case errors.Is(err, redisconn.ErrCannotKill):
-			// Another executor ID has other groups, which the old read cannot reach. Until
-			// then these partitions get no more entries, which might be out of order.
-			for _, p := range set {
-				p.beginEnd()
-			}
-			r.f.x.surprise(err)
-			return
-		case r.f.x.ctx.Err() != nil && (allLost(set) || r.blind()):
-			for _, p := range set {
-				r.f.x.releases.lose(p, errNotReading)
-			}
-			return // no reader uses this executor ID any more
-		}
-		r.unanswered(ctx, err)
-		retry.Wait(ctx, err)
-	}
-}
-
 // within limits a call to a second, so that it does not hold up the end of the services.
 func within(ctx context.Context, call func(context.Context) error) error {
 	ctx, cancel := context.WithTimeout(ctx, time.Second)
 	defer cancel()
 	return call(ctx)
-}
-
-func allLost(set []*partition) bool {
-	return !slices.ContainsFunc(set, func(p *partition) bool { return !p.life.isLost() })
 }

@@ -3,11 +3,9 @@ package worker
 import (
 	"context"
 	"errors"
-	"fmt"
 	"sync"
 	"time"
 
-	"github.com/runnel-go/runnel/internal/entryid"
 	"github.com/runnel-go/runnel/internal/help"
 	"github.com/runnel-go/runnel/internal/monotime"
 	"github.com/runnel-go/runnel/internal/outage"
@@ -16,9 +14,6 @@ import (
 	"github.com/runnel-go/runnel/internal/store"
 	"github.com/runnel-go/runnel/rebalance"
 )
-
-// forgottenAtOnce bounds one round of lost acks.
-const forgottenAtOnce = 1000
 
 // A heartbeat shows that a member is alive and extends its leases.
 type heartbeat struct {
@@ -192,7 +187,7 @@ func (h *heartbeat) refresh(ctx context.Context) (partly bool, err error) {
 			p.source.notify()
 		}
 		h.m.w.forwarder.sawDue(p, renewed[n].Due)
-		late = errors.Join(late, h.ackForgotten(ctx, p, renewed[n]), h.recover(ctx, p, owed[n], renewed[n]))
+		late = errors.Join(late, h.m.course.renewed(ctx, p, owed[n], renewed[n]))
 	}
 	if refreshed.Unread == nil {
 		h.seen = refreshed.Membership
@@ -201,29 +196,4 @@ func (h *heartbeat) refresh(ctx context.Context) (partly bool, err error) {
 		h.m.coord.Unread(refreshed.Unread)
 	}
 	return failed != nil || refreshed.Unread != nil, late
-}
-
-// ackForgotten acks entries again that are pending although this owner has acked them. A
-// failover to a replica that was behind brings such entries back, and no other owner acks them.
-//
-// A pending entry may be unknown here: Redis forgot that it was parked; or, while two servers
-// were masters, it was appended with an ID that went back, and delivered in a reply that is
-// late or lost. Then nothing is acked, and the partition is taken over again.
-func (h *heartbeat) ackForgotten(ctx context.Context, p *partition, r store.LeaseResult) error {
-	upTo, ok := p.buffer.PendingBelow(r.Lowest)
-	if r.Pending == 0 || !ok || p.life.retaken.Load() {
-		return nil
-	}
-	ids, err := h.m.w.client.PendingBelow(ctx, p.keys, h.m.group, upTo, forgottenAtOnce)
-	if err != nil || len(ids) == 0 {
-		return err
-	}
-	if !p.buffer.HasAcked(ids) {
-		if !p.life.isEnding() {
-			h.m.releases.repeat(p, fmt.Errorf("%s is pending, and not known to be done", ids[0]))
-		}
-		return nil
-	}
-	p.log.Info("forgotten acks sent again", "events", len(ids), "event", entryid.EventID(p.keys.Number, ids[0]))
-	return h.m.w.client.Ack(ctx, h.m.group, []store.Ack{{Place: p.keys, IDs: ids}})[0]
 }

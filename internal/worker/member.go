@@ -28,6 +28,7 @@ type member struct {
 	releases   *releaser
 	heartbeat  *heartbeat
 	leases     *leaseWatch
+	course     course
 	fetch      *fetcher
 	acks       *ackers
 	logBatch   *logBatch
@@ -44,7 +45,7 @@ func newMember(x *executor) *member {
 		ownerships: newOwnerships(), claims: newClaims(id, x.p.Lease),
 	}
 	m.releases, m.heartbeat, m.leases = &releaser{m}, newHeartbeat(m), newLeaseWatch(m)
-	m.fetch, m.acks = newFetcher(m), newAckers(m)
+	m.course, m.fetch, m.acks = byGroup{m}, newFetcher(m), newAckers(m)
 	m.logBatch = newLogBatch(m.log.With("member", id))
 	m.coord = rebalance.NewCoordinator(rebalance.Config{
 		ID: id, Executor: rebalance.Executor{Worker: x.w.name, Expiry: x.p.Lease}, Partitions: x.p.Partitions,

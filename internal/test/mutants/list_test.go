@@ -94,12 +94,12 @@ var mutants = []mutant{
 		"TestReplyOfEarlierTenure",
 	},
 	{
-		"a read of unknown outcome is ended before anything else is read", "internal/worker/fetcher_failing.go",
+		"a read of unknown outcome is ended before anything else is read", "internal/worker/course_group.go",
 		"err := within(ctx, r.conn.Kill)", "err := error(nil)",
 		"TestReadDeliveredLate",
 	},
 	{
-		"our history is read before anything new", "internal/worker/fetcher_failing.go",
+		"our history is read before anything new", "internal/worker/course_group.go",
 		"		p.buffer.SetBehind(true)", "		p.buffer.SetBehind(false)",
 		"TestBrokenRequests/read_1_close_after",
 	},
@@ -214,8 +214,8 @@ var mutants = []mutant{
 		"TestSlowReleaseKeepsItsLease",
 	},
 	{
-		"acks that a failover forgot are sent again", "internal/worker/heartbeat.go",
-		"h.ackForgotten(ctx, p, renewed[n]), ", "",
+		"acks that a failover forgot are sent again", "internal/worker/course_group_forgotten.go",
+		"c.ackForgotten(ctx, p, r), ", "",
 		"TestReplicaBehindByAcks",
 	},
 	{
@@ -224,7 +224,7 @@ var mutants = []mutant{
 		"TestReplicaBehindByDeliveries",
 	},
 	{
-		"what is pending is not acked unless it was", "internal/worker/heartbeat.go",
+		"what is pending is not acked unless it was", "internal/worker/course_group_forgotten.go",
 		"if !p.buffer.HasAcked(ids) {", "if false {",
 		"TestAnIDBelowThePosition/late",
 	},
@@ -254,7 +254,7 @@ var mutants = []mutant{
 		"TestRulesHoldWhileTheyCannotBeRead",
 	},
 	{
-		"what was parked and is pending again is not acked", "internal/worker/heartbeat.go",
+		"what was parked and is pending again is not acked", "internal/worker/course_group_forgotten.go",
 		"if !p.buffer.HasAcked(ids) {", "if false {",
 		"TestParkedEventForgottenByRedis",
 	},
