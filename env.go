@@ -139,6 +139,7 @@ func (e *environment) processor(o, app ProcessorOptions) ProcessorOptions {
 	o.Grace = cmp.Or(o.Grace, app.Grace, e.duration("RUNNEL_GRACE", -1), defaultGrace)
 	o.Timeout = cmp.Or(o.Timeout, app.Timeout, e.duration("RUNNEL_TIMEOUT", 0))
 	o.JoinDelay = cmp.Or(o.JoinDelay, app.JoinDelay, e.duration("RUNNEL_JOIN_DELAY", 0))
+	o.Reads = cmp.Or(o.Reads, app.Reads, choice(e, "RUNNEL_READS", map[string]Reads{"group": ByGroup, "position": ByPosition}), ByGroup)
 	o.Prefetch = cmp.Or(o.Prefetch, app.Prefetch, int(e.number("RUNNEL_PREFETCH", 1, 1<<20)))
 	o.adapt = o.Prefetch == 0
 	o.Prefetch = cmp.Or(o.Prefetch, defaultPrefetch)

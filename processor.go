@@ -61,6 +61,21 @@ func (p Policy) String() string {
 	return nameOf("Policy", int(p), "halt", "quarantine", "ignore")
 }
 
+// Reads is how a processor reads its partitions and stores how far it has come.
+type Reads int
+
+const (
+	// ByGroup reads with XREADGROUP and acks with XACK: Redis keeps which events were delivered and are not
+	// acked. The default.
+	ByGroup Reads = iota + 1
+	// ByPosition reads with XREAD, and stores one position for each partition. It takes a fraction of the
+	// server's work for an event. Nothing else changes but what the server shows of it: see docs/delivery.md.
+	ByPosition
+)
+
+// String returns the name of the way to read.
+func (r Reads) String() string { return nameOf("Reads", int(r), "group", "position") }
+
 // ProcessorOptions configure a processor. A zero field inherits from
 // Options.Processor, then from the environment, then takes the default.
 type ProcessorOptions struct {
@@ -99,6 +114,10 @@ type ProcessorOptions struct {
 	// that workers that start together share out the partitions once.
 	// RUNNEL_JOIN_DELAY; default 0.
 	JoinDelay time.Duration
+
+	// Reads is how positions are kept. A processor may change it in a rolling restart: each takeover finds the
+	// position, whoever stored it. RUNNEL_READS, group or position; default ByGroup.
+	Reads Reads
 
 	// Prefetch is how many events are read ahead per partition, and how many may be
 	// processed and not yet acked. RUNNEL_PREFETCH; default 1024. By default only as many
@@ -163,6 +182,8 @@ func (o *ProcessorOptions) check() error {
 	switch {
 	case o.OnError < 0 || o.OnError > Ignore:
 		return fmt.Errorf("OnError: unknown policy %d", o.OnError)
+	case o.Reads < 0 || o.Reads > ByPosition:
+		return fmt.Errorf("option Reads: unknown value %d", o.Reads)
 	case o.Start != "" && o.Start != StartEnd && !entryID.MatchString(o.Start):
 		return fmt.Errorf("Start %q is neither StartBeginning, StartEnd nor an entry ID", o.Start)
 	case o.Lease != 0 && o.Lease < minLease:
@@ -193,7 +214,7 @@ func buildProcessor[T any](s *Stream[T], name string, fn ProcessFunc[T], o *Proc
 	return &worker.Processor{
 		Stream: s.name, Name: name, Partitions: so.Partitions,
 		Start: o.Start, Lease: o.Lease, Grace: max(o.Grace, 0), JoinDelay: o.JoinDelay,
-		Prefetch: o.Prefetch, Adapt: o.adapt, PrefetchBytes: o.PrefetchBytes, ReadConns: o.ReadConns,
+		Prefetch: o.Prefetch, Adapt: o.adapt, PrefetchBytes: o.PrefetchBytes, ReadConns: o.ReadConns, ByPosition: o.Reads == ByPosition,
 		Retry: retry, MaxLen: so.MaxLen, Key: shared.keyOf, Gates: gates,
 		Consume: func(ctx context.Context, in worker.Input) error {
 			c := &consumer[T]{

@@ -14,6 +14,9 @@ type acks struct {
 	flight   []string // IDs with the acker
 	removed  []string // those of acking and flight whose data is gone
 	progress progress
+
+	byPosition bool // one position acks all up to it; else each entry is acked by itself
+	again      bool // the entries with the acker are acked again, as they are
 }
 
 // outstanding returns how many entries are done and not acked.
@@ -21,9 +24,9 @@ func (a *acks) outstanding() int { return len(a.acking) + len(a.flight) }
 
 // done moves entries from the consumer to the acker; see Buffer.Done.
 func (a *acks) done(ids []string) (tell, hurry bool) {
-	tell = len(a.acking) == 0
+	tell = a.due() == 0
 	hurry = 2*(len(a.acking)+len(ids)) >= a.most && 2*len(a.acking) < a.most
-	mixed := !tell && entryid.Compare(a.acking[len(a.acking)-1], ids[0]) > 0
+	mixed := len(a.acking) > 0 && entryid.Compare(a.acking[len(a.acking)-1], ids[0]) > 0
 	if len(ids) == 1 { // as most often: it costs less
 		a.acking = append(a.acking, ids[0])
 	} else {
@@ -33,7 +36,18 @@ func (a *acks) done(ids []string) (tell, hurry bool) {
 		slices.SortFunc(a.acking, entryid.Compare)
 	}
 	a.strike(ids)
-	return tell, hurry
+	return tell && a.due() > 0, hurry
+}
+
+// due returns how many entries may go to the acker. By position those wait that are behind an entry with the
+// consumer.
+func (a *acks) due() int {
+	all := len(a.acking)
+	if !a.byPosition || all == 0 || len(a.taken) == 0 || entryid.Compare(a.acking[all-1], a.taken[0]) < 0 {
+		return all
+	}
+	n, _ := slices.BinarySearchFunc(a.acking, a.taken[0], entryid.Compare)
+	return n
 }
 
 // lost hands an entry without data to the acker.
@@ -57,8 +71,11 @@ func (a *acks) strike(ids []string) {
 
 // take moves at most n IDs to the acker, unless it has some.
 func (a *acks) take(n int) []string {
+	n = min(n, a.due())
 	switch {
-	case len(a.flight) > 0 || len(a.acking) == 0:
+	case a.again:
+		a.again = false
+	case len(a.flight) > 0 || n == 0:
 		return nil
 	case n >= len(a.acking):
 		a.flight, a.acking = a.acking, a.flight[:0]
@@ -75,15 +92,21 @@ func (a *acks) confirmed() (n int) {
 	if n > 0 {
 		last := a.flight[n-1]
 		a.removed = slices.DeleteFunc(a.removed, func(id string) bool { return slices.Contains(a.flight, id) })
-		a.progress.remember(a.flight)
+		if !a.byPosition {
+			a.progress.remember(a.flight)
+		}
 		a.flight = a.flight[:0]
 		a.confirm(last, n)
 	}
 	return n
 }
 
-// failed puts the IDs of the last take back.
+// failed puts the IDs of the last take back. A position may be stored already, so the next take has the same.
 func (a *acks) failed() {
+	if a.byPosition {
+		a.again = len(a.flight) > 0
+		return
+	}
 	a.acking = append(append(make([]string, 0, a.outstanding()), a.flight...), a.acking...)
 	a.flight = a.flight[:0]
 	if !slices.IsSortedFunc(a.acking, entryid.Compare) {
@@ -91,8 +114,17 @@ func (a *acks) failed() {
 	}
 }
 
-// moved counts entries with the consumer as acked, and returns their number.
+// moved counts entries with the consumer as acked, and returns their number. By position they are done: the
+// position has yet to pass them.
 func (a *acks) moved(ids []string) (n int) {
+	if a.byPosition {
+		ids = slices.DeleteFunc(slices.Clone(ids), func(id string) bool { return !slices.Contains(a.taken, id) })
+		if len(ids) > 0 {
+			slices.SortFunc(ids, entryid.Compare)
+			a.done(ids)
+		}
+		return 0
+	}
 	before := len(a.taken)
 	a.strike(ids)
 	n = before - len(a.taken)

@@ -47,6 +47,10 @@ type Config struct {
 	Committed string // ID up to which all entries are acked
 	Read      int64  // number of entries up to Committed without lost ones, -1 if unknown
 
+	// ByPosition means that Redis does not keep what it has delivered: what does not fit is read once more
+	// behind Last, and one position acks all entries up to it; see TakeAcks.
+	ByPosition bool
+
 	Live   func(now int64) bool // reports whether the lease holds; time is that of monotime
 	MayRun func(now int64) bool // reports whether the function may run; call Signal after a change
 	Lost   func(id string)      // called when an entry is skipped because its data is gone; must not call the buffer
@@ -71,13 +75,13 @@ func New(c Config) *Buffer {
 	return &Buffer{
 		cfg: c, ready: make(chan struct{}, 1), position: c.Committed, count: c.Read,
 		room: room{capacity: c.Capacity, maxBytes: c.MaxBytes, window: window{fixed: !c.Adaptive}},
-		acks: acks{most: c.Capacity, progress: progress{committed: c.Committed, read: c.Read}},
+		acks: acks{most: c.Capacity, byPosition: c.ByPosition, progress: progress{committed: c.Committed, read: c.Read}},
 	}
 }
 
 // Push adds entries that were read, as far as the bounds allow, but at least one if the buffer is
-// empty. It returns the size of the largest entry in bytes. Entries that do not fit are dropped:
-// Redis holds them as pending, and they are read again from the consumer's history.
+// empty. It returns the size of the largest entry in bytes. Entries that do not fit are dropped: Redis
+// holds them as pending, and they are read again from the consumer's history; by position, behind Last.
 func (b *Buffer) Push(entries []redisconn.Entry) (largest int64) {
 	if len(entries) == 0 {
 		return 0
@@ -93,7 +97,7 @@ func (b *Buffer) Push(entries []redisconn.Entry) (largest int64) {
 		size := sizeOf(e)
 		largest = max(largest, size)
 		if b.room.refuses(size, &b.queue) {
-			b.behind = true
+			b.behind = !b.cfg.ByPosition
 			break
 		}
 		b.queue.push(item{e, size, now})

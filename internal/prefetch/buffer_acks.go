@@ -53,15 +53,16 @@ func (b *Buffer) Untake(entries []redisconn.Entry) {
 }
 
 // Moved counts entries with the consumer that a script, not the acker, has acked. It returns their
-// number.
+// number; by position 0, as they are acked when the position has passed them, for which the acker is to be told.
 func (b *Buffer) Moved(ids []string) (n int) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.acks.moved(ids)
 }
 
-// TakeAcks hands at most n IDs to the acker, which answers with AcksConfirmed or
-// AcksFailed before it takes more. removed are the IDs of those whose data is gone.
+// TakeAcks hands at most n IDs to the acker, which answers with AcksConfirmed or AcksFailed before it takes
+// more. removed are the IDs of those whose data is gone. By position all entries up to the last of them are done, and
+// after AcksFailed the same are returned again, since their position may be stored.
 func (b *Buffer) TakeAcks(n int) (ids, removed []string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -76,10 +77,10 @@ func (b *Buffer) AcksConfirmed() (n int, more bool) {
 	defer b.mu.Unlock()
 	n = b.acks.confirmed()
 	b.Signal()
-	return n, len(b.acks.acking) > 0
+	return n, b.acks.due() > 0
 }
 
-// AcksFailed puts the IDs of the last TakeAcks back.
+// AcksFailed puts what the last TakeAcks returned back.
 func (b *Buffer) AcksFailed() {
 	b.mu.Lock()
 	defer b.mu.Unlock()

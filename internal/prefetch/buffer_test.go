@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -158,6 +159,61 @@ func TestTheCommittedPositionStopsAtAGap(t *testing.T) {
 	}
 	if upTo, ok := b.PendingBelow("2-0"); ok {
 		t.Errorf("2-0 failed and is pending, but would be acked as a stray up to %s", upTo)
+	}
+}
+
+// By position an entry that is done is committed once all before it are, and what may be stored already is sent again
+// as it was.
+func TestAPositionPassesNothingThatIsNotDone(t *testing.T) {
+	b := New(Config{Capacity: 100, MaxBytes: 1 << 20, Committed: "0-0", ByPosition: true})
+	commit := func(want string, read int64) {
+		t.Helper()
+		ids, _ := b.TakeAcks(math.MaxInt)
+		_, n := b.Checkpoint()
+		if got := firstOf(ids[max(0, len(ids)-1):]); got != want || want != "" && n+int64(len(ids)) != read {
+			t.Fatalf("commit of %q, %d read, want %q, %d", got, n, want, read)
+		}
+	}
+	b.Push(entries(1, 9, 20))
+	mustTake(t, b, 6, 0)
+	if tell, _ := b.Done([]string{"2-0", "4-0"}); tell {
+		t.Error("the acker is told of what lies behind a gap")
+	}
+	commit("", 0)
+	if b.Moved([]string{"77-0"}) != 0 { // a parked event, which is in no partition
+		t.Error("something was moved")
+	}
+	b.Moved([]string{"3-0"}) // parked: the position has yet to pass it
+	commit("", 0)
+	if tell, _ := b.Done([]string{"1-0"}); !tell {
+		t.Error("the acker is not told of what it may commit")
+	}
+	if _, _, unacked := b.Held(); unacked != 4 {
+		t.Errorf("%d wait for a commit, want 4", unacked)
+	}
+	commit("4-0", 4)
+	b.Done([]string{"5-0"})
+	commit("", 0) // one at a time
+	b.AcksFailed()
+	commit("4-0", 4) // unchanged, though 5-0 is done
+	if n, more := b.AcksConfirmed(); n != 4 || !more {
+		t.Errorf("%d were confirmed, more %v, want 4, true", n, more)
+	}
+	commit("5-0", 5)
+	b.AcksConfirmed()
+	if committed, read := b.Checkpoint(); committed != "5-0" || read != 5 {
+		t.Errorf("committed %s, %d read, want 5-0, 5", committed, read)
+	}
+	b.Moved([]string{"6-0"})
+	commit("6-0", 6)
+}
+
+// By position what does not fit is read again: Redis keeps nothing of it.
+func TestByPositionWhatDoesNotFitIsReadAgain(t *testing.T) {
+	b := New(Config{Capacity: 100, MaxBytes: 1000, Committed: "0-0", ByPosition: true})
+	b.Push(entries(1, 3, 600))
+	if n, behind := b.Room(100, 10, monotime.Now()); b.Last() != "1-0" || behind {
+		t.Errorf("position %s, room %d, behind %v, want 1-0 and false", b.Last(), n, behind)
 	}
 }
 

@@ -17,11 +17,11 @@ func (b *Buffer) Recount(position string, count int64) {
 	}
 }
 
-// Held returns how many entries wait, their bytes, and how many are done and not acked.
+// Held returns how many entries wait, their bytes, and how many are done and not acked, though they could be.
 func (b *Buffer) Held() (waiting int, bytes int64, unacked int) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return b.queue.len(), b.queue.bytes, b.acks.outstanding()
+	return b.queue.len(), b.queue.bytes, len(b.acks.flight) + b.acks.due()
 }
 
 // Owed are entries that were delivered and are not acked: the lowest that is with the

@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -20,6 +21,7 @@ type readConn struct {
 	rdb     *redis.Client
 	control *redis.Client // of the same server, to end what the connection does
 	tail    bool          // commands have no effect, and end with their contexts
+	made    *atomic.Int64 // connections
 
 	mu       sync.Mutex
 	cur      *trackedConn // the connection last written to
@@ -31,8 +33,8 @@ type readConn struct {
 }
 
 // newReadConn returns a connection to one server, without any I/O.
-func newReadConn(c *Conn, addr string, control *redis.Client, tail bool) *readConn {
-	l := &readConn{c: c, control: control, tail: tail}
+func newReadConn(c *Conn, addr string, control *redis.Client, tail bool, made *atomic.Int64) *readConn {
+	l := &readConn{c: c, control: control, tail: tail, made: made}
 	o := c.options(-1)
 	o.Addr = addr
 	o.PoolSize = 1
@@ -44,6 +46,7 @@ func newReadConn(c *Conn, addr string, control *redis.Client, tail bool) *readCo
 		if err != nil {
 			return nil, err
 		}
+		l.made.Add(1)
 		return &trackedConn{Conn: nc, l: l}, nil
 	}
 	o.OnConnect = inTurn(o.OnConnect, l.handshake)

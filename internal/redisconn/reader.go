@@ -7,6 +7,7 @@ import (
 	"maps"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -37,6 +38,7 @@ type Reader struct {
 	c     *Conn
 	tail  bool          // its reads have no effect, and end with their contexts
 	pause time.Duration // the last one between sweeps, 0 after one that found something; only the reading goroutine uses it
+	made  atomic.Int64  // connections
 
 	mu    sync.Mutex
 	lines map[*node]*readConn // by node of a cluster, nil for the one server
@@ -55,9 +57,9 @@ func (r *Reader) line(n *node) *readConn {
 	l := r.lines[n]
 	if l == nil {
 		if n == nil {
-			l = newReadConn(r.c, r.c.base.Addr, r.c.Retrying, r.tail)
+			l = newReadConn(r.c, r.c.base.Addr, r.c.Retrying, r.tail, &r.made)
 		} else {
-			l = newReadConn(r.c, n.addr, n.rdb, r.tail)
+			l = newReadConn(r.c, n.addr, n.rdb, r.tail, &r.made)
 		}
 		r.lines[n] = l
 	}
@@ -176,6 +178,23 @@ func (r *Reader) Follow(ctx context.Context, keys, after []string, count int, bl
 		err = Classify(reply) // no consumer group is involved
 	}
 	return out, err
+}
+
+// Connections returns how many connections the reader has made. As long as the number stays the same, all commands
+// go to the servers that they went to before.
+func (r *Reader) Connections() int64 { return r.made.Load() }
+
+// Script runs a script over the connection that reads of its first key use.
+func (r *Reader) Script(ctx context.Context, s *redis.Script, keys []string, args ...any) (reply *redis.Cmd) {
+	err := r.at(ctx, keys[0], 0, false, func(ctx context.Context, rdb redis.Cmdable) error {
+		reply = s.Run(ctx, rdb, keys, args...)
+		return reply.Err()
+	})
+	if reply == nil {
+		reply = redis.NewCmd(ctx)
+	}
+	reply.SetErr(err)
+	return reply
 }
 
 // Interrupt wakes a blocked read, if there is one. If the server does not permit CLIENT UNBLOCK,

@@ -20,6 +20,9 @@ type Claim struct {
 	Executor string // the executor's ID
 	Number   uint64
 	Expiry   time.Duration // of its lock; stored by Takeover for others to know
+	// Reach is how many entries behind the committed position the owner may begin, if it reads by position;
+	// 0: by group. It is stored, too, since Redis does not know what was begun.
+	Reach int64
 }
 
 // LockValue returns what the lock of the partition holds during the ownership.

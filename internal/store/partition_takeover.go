@@ -1,6 +1,7 @@
 package store
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -103,7 +104,7 @@ func (c Owner) Takeover(ctx context.Context, p Partition, t Claim, start string,
 	var pos Takeover
 	err := persist(ctx, func() error {
 		reply, err := c.BatchedReplicated.Run(ctx, takeoverScript, []string{p.Log, p.Lock, p.Own, p.Retry},
-			p.Processor, t.Executor, t.LockValue(), start, largest, t.Expiry.Milliseconds()).Slice()
+			p.Processor, t.Executor, t.LockValue(), start, largest, t.Expiry.Milliseconds(), known(cmp.Or(t.Reach, -1))).Slice()
 		if err == nil {
 			pos, err = parseTakeover(reply)
 		}

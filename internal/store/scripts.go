@@ -39,6 +39,8 @@ var (
 	boundScript     = script("bound")
 	unlockScript    = script("unlock")
 	goneScript      = script("gone")
+	commitScript    = script("prelude", "commit")
+	continuesScript = script("prelude", "size", "position", "continues")
 	sendScript      = script("send")
 	plainScript     = script("plain")
 	trimScript      = script("prelude", "retention", "trim")

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"sync"
-	"time"
 
 	"github.com/runnel-go/runnel/internal/store"
 )
@@ -13,8 +12,7 @@ import (
 // claims are a member's tries to own partitions with an open outcome, and the errors that keep
 // partitions from being owned. Its methods may be called concurrently.
 type claims struct {
-	member string // executor ID
-	lease  time.Duration
+	like store.Claim // without a number
 
 	mu     sync.Mutex
 	next   uint64
@@ -22,8 +20,12 @@ type claims struct {
 	broken map[int]error
 }
 
-func newClaims(member string, lease time.Duration) *claims {
-	return &claims{member: member, lease: lease, open: map[int]store.Claim{}, broken: map[int]error{}}
+func newClaims(member string, p *Processor) *claims {
+	like := store.Claim{Executor: member, Expiry: p.Lease}
+	if p.ByPosition {
+		like.Reach = reachOf(int64(p.Prefetch))
+	}
+	return &claims{like: like, open: map[int]store.Claim{}, broken: map[int]error{}}
 }
 
 // of returns the claim of a try. The claim stays the same until the outcome is known: if the reply
@@ -34,7 +36,8 @@ func (c *claims) of(partition int) store.Claim {
 	t, ok := c.open[partition]
 	if !ok {
 		c.next++
-		t = store.Claim{Executor: c.member, Number: c.next, Expiry: c.lease}
+		t = c.like
+		t.Number = c.next
 		c.open[partition] = t
 	}
 	return t

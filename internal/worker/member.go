@@ -42,10 +42,13 @@ func newMember(x *executor) *member {
 	id := store.NewExecutorID()
 	m := &member{
 		executor: x, id: id, group: store.GroupName(x.p.Name, id), began: monotime.Now(),
-		ownerships: newOwnerships(), claims: newClaims(id, x.p.Lease),
+		ownerships: newOwnerships(), claims: newClaims(id, x.p),
 	}
 	m.releases, m.heartbeat, m.leases = &releaser{m}, newHeartbeat(m), newLeaseWatch(m)
 	m.course, m.fetch, m.acks = byGroup{m}, newFetcher(m), newAckers(m)
+	if x.p.ByPosition {
+		m.course = byPosition{m}
+	}
 	m.logBatch = newLogBatch(m.log.With("member", id))
 	m.coord = rebalance.NewCoordinator(rebalance.Config{
 		ID: id, Executor: rebalance.Executor{Worker: x.w.name, Expiry: x.p.Lease}, Partitions: x.p.Partitions,

@@ -33,9 +33,15 @@ type partition struct {
 
 	buffer *prefetch.Buffer
 	pauseGate
-	calls     calls // of extensions
-	lease     lease
-	reader    atomic.Pointer[reader] // nil: it is not read
+	calls  calls // of extensions
+	lease  lease
+	reader atomic.Pointer[reader] // nil: it is not read
+
+	// By position.
+	commits     int64        // that were stored; of the acker
+	connections int64        // of the reader when its server was known to be where the buffer is; of the reader
+	most        atomic.Int64 // that were asked for at once
+
 	life      lifecycle
 	processed tally
 
@@ -80,7 +86,7 @@ func newPartition(m *member, place store.Partition, number store.Claim, pos stor
 	p.lease.end.Store(lease)
 	p.beat.gaps.seen, p.beat.stored.calm, p.beat.notifications = pos.Lost, true, pos.OperatorVersion
 	p.buffer = prefetch.New(prefetch.Config{
-		Capacity: m.p.Prefetch, Adaptive: m.p.Adapt, MaxBytes: m.p.PrefetchBytes, Committed: pos.Committed, Read: max(pos.Read-pos.Lost, -1),
+		Capacity: m.p.Prefetch, Adaptive: m.p.Adapt, MaxBytes: m.p.PrefetchBytes, Committed: pos.Committed, Read: max(pos.Read-pos.Lost, -1), ByPosition: m.p.ByPosition,
 		Live: p.lease.holdsAt, MayRun: p.enter, Wanted: func() { m.fetch.wakeReader(p) },
 		Lost: func(id string) {
 			m.count.Lost.Add(1)

@@ -31,6 +31,9 @@ type partitionSource struct {
 
 // Take is Source.Take: a parked event whose time has come, else new ones.
 func (s *partitionSource) Take(n int, within time.Duration) ([]redisconn.Entry, error) {
+	if int64(n) > s.p.most.Load() {
+		s.p.most.Store(int64(n))
+	}
 	s.timing.endNow()
 	s.share.end()
 	s.p.leave()

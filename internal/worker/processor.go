@@ -30,6 +30,7 @@ type Processor struct {
 	Adapt                   bool  // that is the most; see pace
 	PrefetchBytes           int64 // and their bytes
 	ReadConns               int
+	ByPosition              bool // else by group: see course
 
 	Retry  *retryqueue.Retry // nil: none
 	MaxLen int64             // of the stream: as many events may be parked per partition

@@ -167,6 +167,9 @@ func (r *releaser) lose(p *partition, err error) {
 // Redis about it later.
 func (r *releaser) takeOut(p *partition) {
 	given, _ := p.buffer.Delivered()
+	if r.m.p.ByPosition { // what was read left no trace
+		given, _ = p.buffer.Checkpoint()
+	}
 	r.m.history.parts(store.Known{Place: p.keys, Group: r.m.group, Epoch: p.epoch, Given: given})
 }
 
@@ -246,6 +249,18 @@ func (r *releaser) regain(p *partition, s store.State) {
 // repeat takes a partition over again after Redis has forgotten something of it. The next
 // ownership begins with the state in Redis.
 func (r *releaser) repeat(p *partition, why error) {
+	r.m.count.Regained.Add(1)
+	r.m.logBatch.note(slog.LevelWarn, forgotten, p.keys.Number, why)
+	r.takeOut(p)
+	r.retake(p)
+}
+
+// behind ends an ownership at once that Redis has forgotten something of which an owner by position needs, and takes the
+// partition over again.
+func (r *releaser) behind(p *partition, why error) {
+	if !p.lose() {
+		return
+	}
 	r.m.count.Regained.Add(1)
 	r.m.logBatch.note(slog.LevelWarn, forgotten, p.keys.Number, why)
 	r.takeOut(p)

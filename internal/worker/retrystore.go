@@ -93,9 +93,10 @@ func (s *redisStore) DeadLetter(d store.DeadLetter) error {
 	return err
 }
 
-// moved counts events that a script has moved out of the partition and acked.
+// moved counts events that a script has moved out of the partition and acked. By position a commit has yet to pass them.
 func (s *redisStore) moved(ids []string) {
 	s.i.count.Acked.Add(int64(s.t.buffer.Moved(ids)))
+	s.i.acks.mark(s.t)
 	s.i.w.trimmer.mark(s.t)
 }
 

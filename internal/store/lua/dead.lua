@@ -15,9 +15,9 @@ redis.call('XLEN', KEYS[5]) -- before the first write
 local state = ARGV[4] ~= '0' and redis.call('HGET', KEYS[4], ARGV[3])
 if state and cjson.decode(state)['n'] > tonumber(ARGV[4]) then return '' end
 
-local acked = redis.call('XACK', KEYS[1], ARGV[2], ARGV[3])
+local taken = take_out(KEYS[1], ARGV[2], KEYS[6], ARGV[1], ARGV[3])
 local parked = redis.call('HDEL', KEYS[3], ARGV[3])
 redis.call('HDEL', KEYS[4], ARGV[3])
-if acked == 1 then set_aside(KEYS[1], ARGV[2], KEYS[6], { ARGV[3] }) end
-if acked == 0 and parked == 0 then return '' end
+if taken then set_aside(KEYS[1], ARGV[2], KEYS[6], ARGV[1], { ARGV[3] }) end
+if not taken and parked == 0 then return '' end
 return redis.call('XADD', KEYS[5], '*', unpack(ARGV, 5))

@@ -22,12 +22,12 @@ end
 
 local moved = {}
 for i = 4, #ARGV, 3 do
-	-- XACK comes first: it works when the memory of the server is full, see obtain.lua.
-	if redis.call('XACK', KEYS[1], ARGV[2], ARGV[i]) == 1 then
+	-- This comes first: it works when the memory of the server is full, see obtain.lua.
+	if take_out(KEYS[1], ARGV[2], KEYS[5], ARGV[1], ARGV[i]) then
 		redis.call('HSET', KEYS[3], ARGV[i], ARGV[i + 1])
 		redis.call('HSET', KEYS[4], ARGV[i], ARGV[i + 2])
 		moved[#moved + 1] = ARGV[i]
 	end
 end
-if #moved > 0 then set_aside(KEYS[1], ARGV[2], KEYS[5], moved) end
+if #moved > 0 then set_aside(KEYS[1], ARGV[2], KEYS[5], ARGV[1], moved) end
 return #moved

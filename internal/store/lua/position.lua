@@ -68,6 +68,29 @@ local function position(log, group, aside, foreign)
 	return floor, read and math.max(read - behind + missing, 0), missing, first
 end
 
+-- The first entry behind a floor that was not set aside, and the last of so many; nil for none. Entries that came later
+-- than until, in ms, do not count. Where they are large all that there are may be among so many.
+local function begun(log, floor, most, till, aside)
+	local first, last, after, page = nil, nil, floor, 1
+	local function came(id) return tonumber(id:match('^%d+')) <= till end
+	while most > 0 do
+		local entries = redis.call('XRANGE', log, '(' .. after, '+', 'COUNT', math.min(page, most))
+		for _, entry in ipairs(entries) do
+			after = entry[1]
+			if not came(after) then return first, last end
+			last = after
+			if not first and not (' ' .. aside .. ' '):find(' ' .. after .. ' ', 1, true) then first = after end
+		end
+		if #entries == 0 then return first, last end
+		most, page = most - #entries, 100
+		if not small_enough(log) then
+			local newest = ends(log, 'begun')
+			return first, before(last, newest) and newest or last
+		end
+	end
+	return first, last
+end
+
 -- What position returns, if the owner before released the partition and stored it. What was dropped
 -- since, to make room, counts as read. The embedded server, which does not count appends, would
 -- miss that pending entries were removed.

@@ -1,5 +1,6 @@
 -- Extends the leases of an executor's partitions, stores their floors as checkpoints, and counts
--- entries that were removed before they were delivered. Never takes a lost lock again.
+-- entries that were removed before they were delivered. Never takes a lost lock again. Of a partition that
+-- is read by position it stores when the owner was there, as commit.lua alone stores the floor.
 --
 -- KEYS    for each partition: partition, lock, ownership hash
 -- ARGV    1 expiry in ms, then for each partition:
@@ -24,11 +25,16 @@ end
 
 -- Every entry ever appended was either delivered to the processor or lost, which shows when nothing
 -- is left to deliver. Repeated, it finds nothing more.
-local function count(log, own, group, at, read, lost)
+local function count(log, own, group, at, read, lost, by_position)
 	local info = find_group(log, group)
-	if not info or info['last-delivered-id'] ~= at then return lost, 0, -1 end -- more is on its way
+	if not info then return lost, 0, -1 end
 	local delivered, lag, added = tonumber(info['entries-read'] or ''), tonumber(info['lag'] or ''), nil
-	if not (delivered and lag == 0) and not is_last(log, own, at) then return lost, 0, -1 end
+	if by_position then
+		if delivered and lag and read and delivered + lag == lost + read then return lost, 1, read end
+	elseif info['last-delivered-id'] ~= at then
+		return lost, 0, -1 -- more is on its way
+	end
+	if (by_position or not (delivered and lag == 0)) and not is_last(log, own, at) then return lost, 0, -1 end
 	-- Redis 8 tells no lag of a stream without entries, whatever was removed from it unread.
 	if delivered and lag and (lag > 0 or redis.call('XLEN', log) > 0) then
 		added = delivered + lag
@@ -44,11 +50,14 @@ local function count(log, own, group, at, read, lost)
 	-- With a lag though nothing is behind: by its append-only file, or as a replica, the
 	-- server did not count what the group read; with less than none, a takeover counted
 	-- too much, see position.lua.
-	if gap > 0 or delivered and lag and lag ~= 0 then
+	if info['last-delivered-id'] == at and (gap > 0 or delivered and lag and lag ~= 0) then
 		redis.call('XGROUP', 'SETID', log, group, at, 'ENTRIESREAD', string.format('%.0f', added))
 	end
 	return lost, 1, added - lost
 end
+
+local clock = redis.call('TIME')
+local now = string.format('%.0f', clock[1] * 1000 + math.floor(clock[2] / 1000))
 
 local function refresh(log, lock, own, group, value, floor, read, at, delivered)
 	local held = redis.pcall('GET', lock)
@@ -56,7 +65,7 @@ local function refresh(log, lock, own, group, value, floor, read, at, delivered)
 	if held ~= value then return '0 0 -\n' end
 	redis.call('PEXPIRE', lock, ARGV[1])
 	-- Also when the group is gone: then it is all that is left of the position.
-	local known = redis.pcall('HMGET', own, 'lost', 'poke', 'tenure', 'floor')
+	local known = redis.pcall('HMGET', own, 'lost', 'poke', 'tenure', 'floor', 'reach')
 	if known.err then return '-2 0 -\n' end
 	-- A failover may have kept the lock and forgotten the takeover. Then this group is of an
 	-- earlier tenure of ours, which was given what is pending in it: our floor says nothing of it.
@@ -65,14 +74,19 @@ local function refresh(log, lock, own, group, value, floor, read, at, delivered)
 	if read ~= '' then read = string.format('%.0f', read + lost) end
 	-- If it may have forgotten the first takeover of all, our floor is none of this stream: what
 	-- was appended since may have smaller IDs, if the clock is behind.
-	if known[3] then redis.call('HSET', own, 'floor', floor, 'read', read) end
+	local by_position = known[5] and known[5]:match(' (.*)$') == value
+	if by_position then
+		redis.call('HSET', own, 'seen', now)
+	elseif known[3] then
+		redis.call('HSET', own, 'floor', floor, 'read', read)
+	end
 	local pending = redis.pcall('XPENDING', log, group)
 	if pending.err then
 		if pending.err:find('NOGROUP', 1, true) then return '-1 0 -\n' end
 		return '-2 0 -\n'
 	end
 	local counted, position = 0, -1
-	if at ~= '' then lost, counted, position = count(log, own, group, at, tonumber(delivered), lost) end
+	if at ~= '' then lost, counted, position = count(log, own, group, at, tonumber(delivered), lost, by_position) end
 	return string.format('1 %d %s %.0f %.0f %d %.0f %s\n', pending[1], pending[2] or '-',
 		tonumber(known[2] or '') or 0, lost, counted, position, known[4] or '-')
 end

@@ -3,12 +3,14 @@
 -- tenure it changes nothing. No write happens before every check has passed.
 --
 -- KEYS    1 partition   2 lock   3 ownership hash: tenure, epoch, floor, read, found, given, expiry,
---         open, clean, unclean, suspect, begun, deaths, aside, quarantine, skip, poke, lost, gone, missed, forgotten, moved   4 retry states
+--         open, clean, unclean, suspect, begun, deaths, aside, quarantine, skip, poke, lost, gone, missed, forgotten, moved,
+--         and of a tenure that reads by position reach, seen, commit   4 retry states
 -- ARGV    1 processor   2 executor ID (fixed length, no '@')
 --         3 lock value "<executor ID>:<tenure>"
 --         4 start of a processor that never ran here: an entry ID or '$'
 --         5 largest epoch the caller ever saw for this partition
 --         6 expiry of the lock in milliseconds, for those who wait for it
+--         7 how many entries behind the floor the owner may begin, who reads by position; '' by group
 -- Returns names and values in turns: epoch, floor, read (entries read at the floor,
 --         or -1), found (how the floor was found), given (the last ID that an earlier
 --         owner was given, at least the floor), unclean (1: the owner before did not
@@ -57,7 +59,7 @@ if exists then
 	end
 end
 
-local fields = { 'tenure', 'epoch', 'floor', 'read', 'open', 'clean', 'suspect', 'begun', 'deaths', 'aside', 'given', 'lost', 'moved' }
+local fields = { 'tenure', 'epoch', 'floor', 'read', 'open', 'clean', 'suspect', 'begun', 'deaths', 'aside', 'given', 'lost', 'moved', 'reach', 'seen', 'expiry' }
 local saved = {}
 for i, value in ipairs(redis.call('HMGET', KEYS[3], unpack(fields))) do saved[fields[i]] = value end
 for _, field in ipairs({ 'epoch', 'floor', 'given', 'suspect', 'read', 'lost', 'deaths' }) do
@@ -143,6 +145,13 @@ elseif read and found ~= 'start' then
 end
 
 if before(given, floor) then given = floor end
+-- By position no group tells what the owner before has begun: only how much it may have, until its lock ended.
+local reach, by = (saved.reach or ''):match('^(%d+) (.*)$')
+if reach and by == saved.tenure and saved.open == '1' and found == 'group' and not first then
+	local ended = (tonumber(saved.seen or '') or 0) + (tonumber(saved.expiry or '') or 0)
+	first, given = begun(log, floor, tonumber(reach), ended, saved.aside or '')
+	given = given or floor
+end
 -- An owner that did not release was at the oldest unacked event when it ended, if it was given
 -- that. The event stays the suspect over any number of takeovers until it is acked: an owner that
 -- ended before it got there proves nothing.
@@ -176,7 +185,10 @@ redis.call('HSET', KEYS[3], 'tenure', ARGV[3], 'epoch', string.format('%.0f', ep
 	'open', '1', 'unclean', unclean and '1' or '0', 'suspect', suspect, 'deaths', deaths, 'aside', table.concat(behind, ' '),
 	'missed', lost + gone)
 if removed then redis.call('HSET', KEYS[3], 'moved', removed) end
-redis.call('HDEL', KEYS[3], 'clean', 'begun')
+redis.call('HDEL', KEYS[3], 'clean', 'begun', 'commit', 'reach', 'seen')
+if ARGV[7] ~= '' then
+	redis.call('HSET', KEYS[3], 'reach', ARGV[7] .. ' ' .. ARGV[3], 'seen', string.format('%.0f', now[1] * 1000 + math.floor(now[2] / 1000)))
+end
 -- Another stream than the one that was read, or an older state of all.
 if found == 'reset' and saved.floor then
 	local to = saved.given and before(saved.floor, saved.given) and saved.given or saved.floor

@@ -9,10 +9,27 @@ local function over(log, lock, value, group)
 	return redis.error_reply(pending.err)
 end
 
+-- Whether a tenure reads by position: its group has nothing pending, and what lies behind the floor and is not set
+-- aside is still in the partition.
+local function by_position(own, value)
+	local reach = redis.call('HGET', own, 'reach')
+	return reach and reach:match(' (.*)$') == value
+end
+
+-- Takes an entry out of the partition, unless that was done before. The caller sets aside what was taken out.
+local function take_out(log, group, own, value, id)
+	if not by_position(own, value) then return redis.call('XACK', log, group, id) == 1 end
+	redis.call('HDEL', own, '') -- it works when the memory of the server is full, see obtain.lua
+	local floor, aside = unpack(redis.call('HMGET', own, 'floor', 'aside'))
+	return before(floor, id) and not (' ' .. (aside or '') .. ' '):find(' ' .. id .. ' ', 1, true)
+end
+
 -- Stores which entries were taken out. The next owner's group begins at the oldest pending one:
--- those behind it come again there, though they are not in the partition any more.
-local function set_aside(log, group, own, ids)
-	local oldest, known, all = redis.call('XPENDING', log, group)[2], redis.call('HGET', own, 'aside') or '', {}
+-- those behind it come again there, though they are not in the partition any more. By position that is what
+-- lies behind the floor.
+local function set_aside(log, group, own, value, ids)
+	local known, all = redis.call('HGET', own, 'aside') or '', {}
+	local oldest = by_position(own, value) and redis.call('HGET', own, 'floor') or redis.call('XPENDING', log, group)[2]
 	if oldest then
 		for id in known:gmatch('%S+') do
 			if before(oldest, id) then all[#all + 1] = id end

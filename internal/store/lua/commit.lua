@@ -1,0 +1,35 @@
+-- Stores that a tenure that reads by position is done with a partition up to an entry. Commits of a tenure are
+-- numbered from 1: one that is repeated, or late, changes nothing, and a gap tells that the server has forgotten some.
+--
+-- KEYS    1 partition   2 ownership hash: tenure, commit, floor, read, reach, lost
+-- ARGV    1 lock value   2 group   3 number of the commit   4 the floor   5 entries read up to it, without lost
+--         ones, or ''   6 how many entries behind the floor the owner may begin
+-- Returns 'OK', 'AGAIN' for one that was done before, 'BEHIND <the last one>' for one that is not the next
+-- Errors  FENCED when another tenure has the partition, or the group is gone
+local log, own, number = KEYS[1], KEYS[2], tonumber(ARGV[3])
+local saved = redis.call('HMGET', own, 'tenure', 'commit', 'lost')
+if saved[1] ~= ARGV[1] then return redis.error_reply('FENCED the partition is not ours') end
+local done = tonumber(saved[2] or '') or 0
+if number <= done then return 'AGAIN' end
+if number > done + 1 then return 'BEHIND ' .. done end
+
+local read, moved = '', nil
+if ARGV[5] ~= '' then
+	read = string.format('%.0f', ARGV[5] + (tonumber(saved[3] or '') or 0))
+	moved = redis.pcall('XGROUP', 'SETID', log, ARGV[2], ARGV[4], 'ENTRIESREAD', read)
+else
+	moved = redis.pcall('XGROUP', 'SETID', log, ARGV[2], ARGV[4])
+end
+if moved.err then
+	if redis.REDIS_VERSION then
+		if moved.err:find('NOGROUP', 1, true) or moved.err:find('requires the key', 1, true) then
+			return redis.error_reply('FENCED the group of this tenure is gone')
+		end
+		return moved
+	end
+	if not find_group(log, ARGV[2]) then return redis.error_reply('FENCED the group of this tenure is gone') end
+	redis.call('XGROUP', 'DESTROY', log, ARGV[2]) -- the embedded server has no SETID
+	redis.call('XGROUP', 'CREATE', log, ARGV[2], ARGV[4])
+end
+redis.call('HSET', own, 'commit', ARGV[3], 'floor', ARGV[4], 'read', read, 'reach', ARGV[6] .. ' ' .. ARGV[1])
+return 'OK'

@@ -1,0 +1,82 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/runnel-go/runnel/internal/redisconn"
+)
+
+// ErrBehind is returned if Redis has forgotten commits of the ownership, as after a failover: the partition is
+// to be taken over again.
+var ErrBehind = errors.New("the server has forgotten commits")
+
+// A Commit says that an owner who reads by position is done with a partition up to an entry.
+type Commit struct {
+	Partition Partition
+	Claim     Claim // its Reach may have grown since the takeover
+	Number    int64 // of the commits of this ownership, from 1 on
+	Committed string
+	Read      int64 // entries ever appended up to Committed, less lost ones; -1: unknown
+}
+
+// A Place is up to where an owner has read a partition by position.
+type Place struct {
+	Partition Partition
+	Claim     Claim
+	Last      string // ID
+}
+
+// Continue reports, in their order, which of some places the server that a reader is connected to can be read on
+// from. It cannot where it is another one, or has gone back, so that the place is none of its partition: that is to be
+// taken over again. Use it after a new connection, and before what that brings: see redisconn.Reader.Connections.
+func (c Owner) Continue(ctx context.Context, r *redisconn.Reader, places []Place) ([]bool, error) {
+	out := make([]bool, len(places))
+	for _, part := range c.Slots(len(places), partitionsPerTrip, func(i int) string { return places[i].Partition.Log }) {
+		var keys []string
+		var args []any
+		for _, i := range part {
+			p := places[i].Partition
+			keys = append(keys, p.Log, p.Own)
+			args = append(args, places[i].Claim.LockValue(), GroupName(p.Processor, places[i].Claim.Executor), places[i].Last)
+		}
+		found, err := r.Script(ctx, continuesScript, keys, args...).BoolSlice()
+		if err == nil && len(found) != len(part) {
+			err = fmt.Errorf("reply for %d partitions, of %d", len(found), len(part))
+		}
+		if err != nil {
+			return nil, places[part[0]].Partition.wrap("read on", classify(err))
+		}
+		for n, i := range part {
+			out[i] = found[n]
+		}
+	}
+	return out, nil
+}
+
+// Commit stores commits, in one round trip with a timeout of its own. Results are in their order: nil for
+// stored, now or before; ErrFenced if another owner has the partition or the group is gone; ErrBehind;
+// ErrWrongType. After any other error a commit may be stored or not: it is to be repeated, unchanged, before
+// the next one of its partition.
+func (c Owner) Commit(ctx context.Context, commits []Commit) []error {
+	ctx, cancel := context.WithTimeout(ctx, redisconn.Patience)
+	defer cancel()
+	calls := make([]*redisconn.Call, len(commits))
+	for i, one := range commits {
+		p := one.Partition
+		calls[i] = redisconn.ScriptCall(ctx, commitScript, []string{p.Log, p.Own}, one.Claim.LockValue(),
+			GroupName(p.Processor, one.Claim.Executor), one.Number, one.Committed, known(one.Read), one.Claim.Reach)
+	}
+	redisconn.Pipeline(ctx, c.NoRetry, calls)
+	errs := make([]error, len(commits))
+	for i, one := range commits {
+		said, err := calls[i].Reply.Text()
+		if last, behind := strings.CutPrefix(said, "BEHIND "); behind {
+			err = fmt.Errorf("%w: it knows %s, not %d", ErrBehind, last, one.Number-1)
+		}
+		errs[i] = one.Partition.wrap("commit "+one.Committed, classify(err))
+	}
+	return errs
+}

@@ -1,0 +1,183 @@
+package store
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/runnel-go/runnel/internal/redisconn"
+)
+
+// byPosition is the first ownership of an executor that reads by position, and begins at most two entries.
+func byPosition(executor string) Claim {
+	t := tenure(executor, 1)
+	t.Reach = 2
+	return t
+}
+
+func (e *env) commit(p Partition, t Claim, number int64, committed string, read int64) error {
+	e.t.Helper()
+	return e.Commit(e.ctx(), []Commit{{Partition: p, Claim: t, Number: number, Committed: committed, Read: read}})[0]
+}
+
+// at returns where a partition stands: its group's position, the floor, and the entries read up to it.
+func (e *env) at(p Partition) []any {
+	e.t.Helper()
+	groups := e.groups(p.Log)
+	own := try(e.raw.HMGet(e.ctx(), p.Own, "floor", "read").Result()).must(e.t)
+	for _, last := range groups {
+		return append([]any{len(groups), last}, own...)
+	}
+	return append([]any{0, ""}, own...)
+}
+
+func TestACommitMovesThePosition(t *testing.T) {
+	both(t, func(t *testing.T, e *env) {
+		p, me := e.Partition("orders", "printer", 0), byPosition(alice)
+		e.series(p.Log, 6)
+		e.own(p, me)
+		commit := func(number int64, committed string, read int64, want error) {
+			t.Helper()
+			if err := e.commit(p, me, number, committed, read); !errors.Is(err, want) || (err == nil) != (want == nil) {
+				t.Fatalf("commit %d: %v, want %v", number, err, want)
+			}
+		}
+		for range 2 { // the reply was lost
+			commit(1, "1-2", 2, nil)
+			equal(t, "after the first", e.at(p), []any{1, "1-2", "1-2", "2"})
+		}
+		commit(3, "1-4", 4, ErrBehind) // the second one is forgotten
+		commit(2, "1-3", 3, nil)
+		commit(1, "1-2", 2, nil) // late
+		equal(t, "after the second", e.at(p), []any{1, "1-3", "1-3", "3"})
+		commit(3, "1-4", -1, nil) // nobody knows how many there were
+		equal(t, "after the third", e.at(p), []any{1, "1-4", "1-4", ""})
+		commit(4, "1-5", 5, nil)
+
+		e.refresh(LeaseRequest{Partition: p, Claim: me, Committed: "1-1", Read: 1}) // sent before the commits
+		equal(t, "after a refresh that knows less", e.at(p), []any{1, "1-5", "1-5", "5"})
+
+		e.own(p, byPosition(bob))
+		commit(5, "1-6", 6, ErrFenced)
+		equal(t, "after the commit of a former owner", e.at(p)[:3], []any{1, "1-5", "1-5"})
+		me = byPosition(bob)
+		commit(1, "1-6", 6, nil) // each ownership counts by itself
+		e.must(e.raw.XGroupDestroy(e.ctx(), p.Log, GroupName(p.Processor, bob)).Err())
+		commit(2, "1-6", 6, ErrFenced)
+	})
+}
+
+// A commit that is late behind a clean release takes nothing back.
+func TestALateCommitTakesNothingBack(t *testing.T) {
+	both(t, func(t *testing.T, e *env) {
+		p, me := e.Partition("orders", "printer", 0), byPosition(alice)
+		e.series(p.Log, 6)
+		e.own(p, me)
+		e.must(e.commit(p, me, 1, "1-4", 4))
+		try(e.Release(e.ctx(), LeaseRequest{Partition: p, Claim: me, Committed: "1-4", Read: 4})).must(t)
+		e.must(e.commit(p, me, 1, "1-2", 2))
+		pos := e.own(p, tenure(bob, 1))
+		equal(t, "the next one, by group", []any{pos.Committed, pos.Crashed, pos.Delivered, pos.Suspect}, []any{"1-4", false, "1-4", ""})
+		equal(t, "what it reads", e.read(p, bob, 9), []string{"1-5", "1-6"})
+	})
+}
+
+// Each case begins after alice, who begins two entries at most, has taken 1-1 to 1-6 over by position.
+var ended = []struct {
+	name      string
+	do        func(e *env, p Partition, me Claim)
+	committed string
+	given     string
+	crashed   bool
+	suspect   string
+	aside     string
+}{
+	{"died", func(*env, Partition, Claim) {}, "0-0", "1-2", true, "1-1", ""},
+	{"died behind a commit", func(e *env, p Partition, me Claim) { e.must(e.commit(p, me, 1, "1-3", 3)) }, "1-3", "1-5", true, "1-4", ""},
+	{"died idle", func(e *env, p Partition, me Claim) { e.must(e.commit(p, me, 1, "1-6", 6)) }, "1-6", "1-6", true, "", ""},
+	{"took more at once", func(e *env, p Partition, me Claim) {
+		me.Reach = 4
+		e.must(e.commit(p, me, 1, "1-1", 1))
+	}, "1-1", "1-5", true, "1-2", ""},
+	{"parked one and died", func(e *env, p Partition, me Claim) { e.park(p, alice, "1-1") }, "0-0", "1-2", true, "1-2", "1-1"},
+	{"made a dead letter of the second and died", func(e *env, p Partition, me Claim) {
+		e.bury(p, alice, "1-2")
+		e.bury(p, alice, "1-2")
+		equal(e.t, "dead letters", e.raw.XLen(e.ctx(), p.Dead).Val(), 1)
+	}, "0-0", "1-2", true, "1-1", "1-2"},
+	{"parked one, passed it and died", func(e *env, p Partition, me Claim) {
+		e.park(p, alice, "1-1")
+		e.must(e.commit(p, me, 1, "1-1", 1))
+		e.park(p, alice, "1-1") // late: it may be done by now
+	}, "1-1", "1-3", true, "1-2", ""},
+	{"released", func(e *env, p Partition, me Claim) {
+		e.must(e.commit(p, me, 1, "1-2", 2))
+		e.must(e.Unlock(e.ctx(), p, me))
+	}, "1-2", "1-2", false, "", ""},
+	{"the next one died before it read", func(e *env, p Partition, me Claim) { e.own(p, byPosition(carol)) }, "0-0", "1-2", true, "1-1", ""},
+	{"all that came later cannot have begun", func(e *env, p Partition, me Claim) {
+		e.must(e.commit(p, me, 1, "1-6", 6))
+		e.add(p.Log, fmt.Sprint(time.Now().Add(time.Hour).UnixMilli(), "-1"))
+	}, "1-6", "1-6", true, "", ""},
+}
+
+func TestTakeoverKnowsWhatAnOwnerByPositionMayHaveBegun(t *testing.T) {
+	both(t, func(t *testing.T, e *env) {
+		for i, tt := range ended {
+			for _, next := range []Claim{tenure(bob, 1), byPosition(bob)} {
+				t.Run(fmt.Sprintf("%s, then reach %d", tt.name, next.Reach), func(t *testing.T) {
+					e := &env{Client: e.Client, t: t, raw: e.raw, real: e.real}
+					p := e.Partition("orders", "printer", 2*i+int(next.Reach/2))
+					me := byPosition(alice)
+					me.Expiry = 10 * time.Second
+					e.series(p.Log, 6)
+					e.own(p, me)
+					tt.do(e, p, me)
+					pos := e.own(p, next)
+					equal(t, "takeover", []any{pos.Committed, pos.Delivered, pos.Crashed, pos.Suspect, strings.Join(pos.SetAside, " ")},
+						[]any{tt.committed, tt.given, tt.crashed, tt.suspect, tt.aside})
+				})
+			}
+		}
+	})
+}
+
+// By position an entry counts as lost once all behind it was read, though the position is not there yet.
+func TestLossesAreCountedByPosition(t *testing.T) {
+	e := realEnv(t)
+	p, me := e.Partition("orders", "printer", 0), byPosition(alice)
+	e.series(p.Log, 6)
+	e.own(p, me)
+	e.must(e.raw.XDel(e.ctx(), p.Log, "1-2", "1-5").Err())
+	renewed := func(at string, count int64) LeaseResult {
+		t.Helper()
+		return e.refresh(LeaseRequest{Partition: p, Claim: me, Committed: "0-0", Read: 0, At: at, Count: count}).Leases[0]
+	}
+	if r := renewed("1-3", 2); r.Counted || r.Lost != 0 {
+		t.Fatalf("%+v, want nothing counted: more is on its way", r)
+	}
+	r := renewed("1-6", 4)
+	equal(t, "lost, counted, up to there", []any{r.Lost, r.Counted, r.Count}, []any{2, true, 4})
+	r = renewed("1-6", 4)
+	equal(t, "once more", []any{r.Lost, r.Counted, r.Count}, []any{2, true, 4})
+	e.must(e.commit(p, me, 1, "1-6", 4))
+	equal(t, "the position", e.at(p), []any{1, "1-6", "1-6", "6"})
+	groups := try(e.raw.XInfoGroups(e.ctx(), p.Log).Result()).must(t)
+	equal(t, "lag", groups[0].Lag, 0)
+}
+
+// On a full server a position moves on, since what it passes may then be trimmed.
+func TestACommitPassesAFullServer(t *testing.T) {
+	e := realEnv(t)
+	p, me := e.Partition("orders", "printer", 0), byPosition(alice)
+	e.series(p.Log, 3)
+	e.own(p, me)
+	e.must(e.raw.ConfigSet(e.ctx(), "maxmemory", "1").Err())
+	e.must(e.commit(p, me, 1, "1-2", 2))
+	if err := e.Park(e.ctx(), p, me, 0, parkings([]redisconn.Entry{{ID: "1-3"}}, RetryState{Attempts: 1})); err != nil {
+		t.Error("park: ", err)
+	}
+	equal(t, "parked", len(e.retries(p)), 1)
+}
