@@ -95,6 +95,8 @@ var cases = []Case{
 	{Name: "produce", About: produceAbout, Plan: planProduce},
 	{Name: "produce-payloads", About: producePayloadsAbout, Plan: planProducePayloads},
 	{Name: "aof", About: aofAbout, Args: aofArgs, Plan: planAOF},
+	{Name: "position", About: positionAbout, Plan: planPosition},
+	{Name: "position-aof", About: positionAOFAbout, Args: aofArgs, Plan: planPositionAOF},
 	{Name: "latency", About: latencyAbout, Plan: planLatency},
 	{Name: "idle", About: idleAbout, Plan: planIdle},
 	{Name: "gaps", About: gapsAbout, Plan: planGaps},

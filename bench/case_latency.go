@@ -24,14 +24,18 @@ func planLatency(_ context.Context, b *Bench) (*Plan, error) {
 		}
 		raw, hand := t, t
 		raw.Role, hand.Role = "runnel-latency", "plain-latency"
-		p.Sides = append(p.Sides, Side{Name: "Raw, " + pace.name, Task: raw}, Side{Name: "by hand, " + pace.name, Task: hand})
-		for _, q := range []struct {
-			figure string
-			bar    stats.Bar
-		}{{"p50", atMost(1.15)}, {"p99", atMost(1.3)}} {
-			claim := ratio(q.figure, "Raw, "+pace.name, "by hand, "+pace.name, q.bar)
-			claim.Name = q.figure + " at " + pace.name + ", Raw / by hand"
-			p.Claims = append(p.Claims, claim)
+		position := raw
+		position.Position = true
+		p.Sides = append(p.Sides, Side{Name: "Raw, " + pace.name, Task: raw}, Side{Name: "by position, " + pace.name, Task: position}, Side{Name: "by hand, " + pace.name, Task: hand})
+		for _, side := range []string{"Raw", "by position"} {
+			for _, q := range []struct {
+				figure string
+				bar    stats.Bar
+			}{{"p50", atMost(1.15)}, {"p99", atMost(1.3)}} {
+				claim := ratio(q.figure, side+", "+pace.name, "by hand, "+pace.name, q.bar)
+				claim.Name = q.figure + " at " + pace.name + ", " + side + " / by hand"
+				p.Claims = append(p.Claims, claim)
+			}
 		}
 	}
 	return p, nil

@@ -50,8 +50,10 @@ type Task struct {
 	Count   int           // entries per read and stream, or records per send
 	Pool    int           // connections of a client, 0: its default
 
-	Each  bool // a worker tells of every event
-	Reply bool // a loop written by hand decodes replies itself
+	Each     bool // a worker tells of every event
+	Reply    bool // a loop written by hand decodes replies itself
+	Position bool // a Runnel worker reads by position
+
 	Watch bool // a Runnel worker's metrics are scraped every second, and the dashboard is open
 
 	Stages int // of a set, 0: one
@@ -67,6 +69,7 @@ type Result map[string]float64
 // roles are what a child process can be.
 var roles = map[string]func(context.Context, Task) (Result, error){
 	"runnel-drain":    runnelDrain,
+	"plain-position":  byHand(plainPosition),
 	"plain-drain":     byHand(plainDrain),
 	"runnel-send":     runnelSend,
 	"plain-send":      byHand(plainSend),

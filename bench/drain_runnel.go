@@ -39,6 +39,15 @@ func (t Task) stream(app *runnel.App) *runnel.Stream[Order] {
 	})
 }
 
+// processor returns the options of the task's processor.
+func (t Task) processor(start string) *runnel.ProcessorOptions {
+	o := &runnel.ProcessorOptions{Reads: runnel.ByGroup, Start: start}
+	if t.Position {
+		o.Reads = runnel.ByPosition
+	}
+	return o
+}
+
 // runnelDrain processes the backlog of a stream from its beginning, as processors
 // that never ran, and forgets them.
 func runnelDrain(ctx context.Context, t Task) (Result, error) {
@@ -53,7 +62,7 @@ func runnelDrain(ctx context.Context, t Task) (Result, error) {
 		stream.Process(name, func(_ context.Context, events *runnel.Events[Order]) error {
 			t.loop(events, m)
 			return nil
-		}, nil)
+		}, t.processor(runnel.StartBeginning))
 	}
 	if t.Watch {
 		stop, err := watch(app, t.Stream+"/"+names[0])

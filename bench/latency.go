@@ -121,7 +121,7 @@ func runnelLatency(ctx context.Context, t Task) (Result, error) {
 			m.add(1)
 		}
 		return nil
-	}, &runnel.ProcessorOptions{Start: runnel.StartEnd})
+	}, t.processor(runnel.StartEnd))
 	if err := runWithSender(ctx, app, t, "sender", m); err != nil {
 		return nil, err
 	}
