@@ -25,7 +25,7 @@ func planLatency(_ context.Context, b *Bench) (*Plan, error) {
 		raw, hand := t, t
 		raw.Role, hand.Role = "runnel-latency", "plain-latency"
 		position := raw
-		position.Position = true
+		position.Loop = "position"
 		p.Sides = append(p.Sides, Side{Name: "Raw, " + pace.name, Task: raw}, Side{Name: "by position, " + pace.name, Task: position}, Side{Name: "by hand, " + pace.name, Task: hand})
 		for _, side := range []string{"Raw", "by position"} {
 			for _, q := range []struct {

@@ -50,11 +50,8 @@ func (b *Bench) positions(ctx context.Context, group, hand float64) (*Plan, erro
 	if err != nil {
 		return nil, err
 	}
-	byGroup := t.runnel("raw")
-	byPosition := byGroup
-	byPosition.Position = true
 	return &Plan{
-		Sides: []Side{{Name: "by group", Task: byGroup}, {Name: "by position", Task: byPosition}, best},
+		Sides: []Side{{Name: "by group", Task: t.runnel("raw")}, {Name: "by position", Task: t.runnel("position")}, best},
 		Claims: []Claim{
 			ratio("rate", "by position", "by group", atLeast(group)),
 			ratio("rate", "by position", "by hand", barOf(hand)),

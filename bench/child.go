@@ -42,7 +42,7 @@ type Task struct {
 
 	Processors int // that process the stream at once, 0: one
 
-	Loop    string        // how Runnel's function loops: "raw", "records" or "take"
+	Loop    string        // how Runnel's function loops: "raw", "records" or "take"; "position": "raw", and it reads by position
 	Decode  bool          // what is written by hand decodes, or encodes
 	Lanes   bool          // it has a goroutine per partition
 	Work    time.Duration // the handler sleeps so long
@@ -50,10 +50,8 @@ type Task struct {
 	Count   int           // entries per read and stream, or records per send
 	Pool    int           // connections of a client, 0: its default
 
-	Each     bool // a worker tells of every event
-	Reply    bool // a loop written by hand decodes replies itself
-	Position bool // a Runnel worker reads by position
-
+	Each  bool // a worker tells of every event
+	Reply bool // a loop written by hand decodes replies itself
 	Watch bool // a Runnel worker's metrics are scraped every second, and the dashboard is open
 
 	Stages int // of a set, 0: one

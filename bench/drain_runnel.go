@@ -39,10 +39,10 @@ func (t Task) stream(app *runnel.App) *runnel.Stream[Order] {
 	})
 }
 
-// processor returns the options of the task's processor.
-func (t Task) processor(start string) *runnel.ProcessorOptions {
+// processorOf returns the options of a task's processor.
+func processorOf(t Task, start string) *runnel.ProcessorOptions {
 	o := &runnel.ProcessorOptions{Reads: runnel.ByGroup, Start: start}
-	if t.Position {
+	if t.Loop == "position" {
 		o.Reads = runnel.ByPosition
 	}
 	return o
@@ -62,7 +62,7 @@ func runnelDrain(ctx context.Context, t Task) (Result, error) {
 		stream.Process(name, func(_ context.Context, events *runnel.Events[Order]) error {
 			t.loop(events, m)
 			return nil
-		}, t.processor(runnel.StartBeginning))
+		}, processorOf(t, runnel.StartBeginning))
 	}
 	if t.Watch {
 		stop, err := watch(app, t.Stream+"/"+names[0])

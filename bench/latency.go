@@ -121,7 +121,7 @@ func runnelLatency(ctx context.Context, t Task) (Result, error) {
 			m.add(1)
 		}
 		return nil
-	}, t.processor(runnel.StartEnd))
+	}, processorOf(t, runnel.StartEnd))
 	if err := runWithSender(ctx, app, t, "sender", m); err != nil {
 		return nil, err
 	}
