@@ -116,7 +116,7 @@ func watch(app *runnel.App, processor string) (stop func(), err error) {
 // loop handles the events of a partition in the way that the task wants.
 func (t Task) loop(events *runnel.Events[Order], m *meter) {
 	switch t.Loop {
-	case "raw":
+	case "raw", "position":
 		for range events.Raw() {
 			m.sleep(t.Work)
 			m.add(1)
