@@ -125,7 +125,7 @@ func TestAMalformedVariableIsAnErrorThatNamesIt(t *testing.T) {
 	for variable, value := range map[string]string{
 		"RUNNEL_LEADER_POLL": "often", "RUNNEL_KEY_LAYOUT": "flat", "RUNNEL_TIME_ZONE": "Moon/Sea", "RUNNEL_PARTITIONS": "0",
 		"RUNNEL_MAX_LEN": "big", "RUNNEL_ON_ERROR": "shrug", "RUNNEL_LEASE": "1ms", "RUNNEL_GRACE": "8", "RUNNEL_JOIN_DELAY": "-1s",
-		"RUNNEL_PREFETCH": "1.5", "RUNNEL_PREFETCH_BYTES": "8M", "RUNNEL_READ_CONNS": "65", "RUNNEL_TIMEOUT": "-1s", "RUNNEL_MAX_RECORD": "64MiB", "RUNNEL_WORKER_NAME": "w\x1b]0;X\a",
+		"RUNNEL_PREFETCH": "1.5", "RUNNEL_PREFETCH_BYTES": "8M", "RUNNEL_READ_CONNS": "65", "RUNNEL_TIMEOUT": "-1s", "RUNNEL_READS": "both", "RUNNEL_MAX_RECORD": "64MiB", "RUNNEL_WORKER_NAME": "w\x1b]0;X\a",
 	} {
 		t.Run(variable, func(t *testing.T) {
 			t.Setenv(variable, value)
@@ -154,6 +154,25 @@ func TestPolicyFromTheEnvironment(t *testing.T) {
 	wantAcked(t, got, "1-0", "2-0", "3-0")
 	got = runneltest.Process(t, declareItems(failAt, &runnel.ProcessorOptions{OnError: runnel.Halt}), "p", items(1, 2, 3)...)
 	wantAcked(t, got, "1-0")
+}
+
+func TestReadsGoCodeEnvironmentDefault(t *testing.T) {
+	t.Setenv("RUNNEL_READS", "")
+	var app runnel.Options
+	var own runnel.ProcessorOptions
+	want := func(what string, byPosition bool) {
+		t.Helper()
+		if got := processorOf(t, settled(&app, nil, &own)).ByPosition; got != byPosition {
+			t.Errorf("%s: by position %v", what, got)
+		}
+	}
+	want("default", false)
+	t.Setenv("RUNNEL_READS", "position")
+	want("environment", true)
+	app.Processor.Reads = runnel.ByGroup
+	want("app's options", false)
+	own.Reads = runnel.ByPosition
+	want("own options", true)
 }
 
 // logSettings are the log's level and format as the app resolves them.

@@ -80,6 +80,7 @@ func TestMistakesPanicAtRegistration(t *testing.T) {
 		"Task t: nil function":                        func() { app().Task("t", nil, nil) },
 		"the interval must be positive":               func() { app().Every("t", 0, task, nil) },
 		"Cron t: ":                                    func() { app().Cron("t", "61 * * * *", task, nil) },
+		"option Reads: unknown value 9":               func() { process(&runnel.ProcessorOptions{Reads: 9}) },
 		"OnError: unknown policy 9":                   func() { process(&runnel.ProcessorOptions{OnError: 9}) },
 		"Lease 1ms is below 500ms":                    func() { process(&runnel.ProcessorOptions{Lease: time.Millisecond}) },
 		"JoinDelay -1s is negative":                   func() { process(&runnel.ProcessorOptions{JoinDelay: -time.Second}) },
