@@ -12,7 +12,7 @@ type acks struct {
 	taken    []string // IDs, ascending, with the consumer
 	acking   []string // IDs, ascending, done and not yet with the acker
 	flight   []string // IDs with the acker
-	removed  []string // those of acking and flight whose data is gone
+	removed  []string // those of acking and flight whose data is gone; by position, that a script has moved out
 	progress progress
 
 	byPosition bool // one position acks all up to it; else each entry is acked by itself
@@ -121,6 +121,7 @@ func (a *acks) moved(ids []string) (n int) {
 		ids = slices.DeleteFunc(slices.Clone(ids), func(id string) bool { return !slices.Contains(a.taken, id) })
 		if len(ids) > 0 {
 			slices.SortFunc(ids, entryid.Compare)
+			a.removed = append(a.removed, ids...)
 			a.done(ids)
 		}
 		return 0
@@ -139,7 +140,7 @@ func (a *acks) confirm(last string, n int) {
 	a.progress.confirm(last, n, firstOf(a.taken), firstOf(a.acking), firstOf(a.flight))
 }
 
-// removedOf returns those of the IDs whose data is gone.
+// removedOf returns those of the IDs whose data is gone, or that were moved out.
 func (a *acks) removedOf(ids []string) (out []string) {
 	for _, id := range a.removed {
 		if slices.Contains(ids, id) {

@@ -61,8 +61,8 @@ func (b *Buffer) Moved(ids []string) (n int) {
 }
 
 // TakeAcks hands at most n IDs to the acker, which answers with AcksConfirmed or AcksFailed before it takes
-// more. removed are the IDs of those whose data is gone. By position all entries up to the last of them are done, and
-// after AcksFailed the same are returned again, since their position may be stored.
+// more. removed are the IDs of those whose data is gone. By position all entries up to the last of them are done,
+// removed are those of Moved, and after AcksFailed the same are returned again, since their position may be stored.
 func (b *Buffer) TakeAcks(n int) (ids, removed []string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -9,9 +9,9 @@ import (
 	"github.com/runnel-go/runnel/internal/redisconn"
 )
 
-// ErrBehind is returned if Redis has forgotten commits of the ownership, as after a failover: the partition is
-// to be taken over again.
-var ErrBehind = errors.New("the server has forgotten commits")
+// ErrBehind is returned if Redis has forgotten commits of the ownership, or what was read or taken out of the partition
+// since, as after a failover: the partition is to be taken over again.
+var ErrBehind = errors.New("the server has forgotten what was done")
 
 // A Commit says that an owner who reads by position is done with a partition up to an entry.
 type Commit struct {
@@ -20,6 +20,9 @@ type Commit struct {
 	Number    int64 // of the commits of this ownership, from 1 on
 	Committed string
 	Read      int64 // entries ever appended up to Committed, less lost ones; -1: unknown
+
+	TakenOut []string // since the last commit, by Park and DeadLetter: IDs up to Committed
+	Large    bool     // an entry may be too large to be read by a script
 }
 
 // A Place is up to where an owner has read a partition by position.
@@ -67,16 +70,25 @@ func (c Owner) Commit(ctx context.Context, commits []Commit) []error {
 	for i, one := range commits {
 		p := one.Partition
 		calls[i] = redisconn.ScriptCall(ctx, commitScript, []string{p.Log, p.Own}, one.Claim.LockValue(),
-			GroupName(p.Processor, one.Claim.Executor), one.Number, one.Committed, known(one.Read), one.Claim.Reach)
+			GroupName(p.Processor, one.Claim.Executor), one.Number, one.Committed, known(one.Read), one.Claim.Reach,
+			strings.Join(one.TakenOut, " "), small(one))
 	}
 	redisconn.Pipeline(ctx, c.NoRetry, calls)
 	errs := make([]error, len(commits))
 	for i, one := range commits {
 		said, err := calls[i].Reply.Text()
-		if last, behind := strings.CutPrefix(said, "BEHIND "); behind {
-			err = fmt.Errorf("%w: it knows %s, not %d", ErrBehind, last, one.Number-1)
+		if why, behind := strings.CutPrefix(said, "BEHIND "); behind {
+			err = fmt.Errorf("%w: %s", ErrBehind, why)
 		}
 		errs[i] = one.Partition.wrap("commit "+one.Committed, classify(err))
 	}
 	return errs
+}
+
+// small reports, as 1 or 0, whether the script may read an entry.
+func small(c Commit) int {
+	if c.Large {
+		return 0
+	}
+	return 1
 }

@@ -69,6 +69,56 @@ func TestACommitMovesThePosition(t *testing.T) {
 	})
 }
 
+// A server that was behind may know all commits, and have other entries than those that were read, or have forgotten what
+// was taken out. Then the position must not pass what it has.
+func TestACommitPassesNothingThatTheServerHasAnew(t *testing.T) {
+	for _, large := range []bool{false, true} {
+		both(t, func(t *testing.T, e *env) {
+			p, me, number := e.Partition("orders", "printer", 0), byPosition(alice), int64(0)
+			e.series(p.Log, 3)
+			e.own(p, me)
+			commit := func(committed string, want error, takenOut ...string) {
+				t.Helper()
+				one := Commit{Partition: p, Claim: me, Number: number + 1, Committed: committed, Read: -1, TakenOut: takenOut, Large: large}
+				err := e.Commit(e.ctx(), []Commit{one})[0]
+				if !errors.Is(err, want) || (err == nil) != (want == nil) {
+					t.Fatalf("commit of %s: %v, want %v", committed, err, want)
+				}
+				if err == nil {
+					number++
+				}
+			}
+			commit("1-3", nil)
+			e.add(p.Log, "1-4") // by another master
+			commit("1-5", ErrBehind)
+			e.add(p.Log, "1-6")
+			commit("1-5", ErrBehind)
+			equal(t, "where it stands", e.at(p)[1], "1-3")
+			commit("1-4", nil)
+			e.must(e.raw.XDel(e.ctx(), p.Log, "1-6").Err())
+			commit("1-6", nil) // nothing is passed: it was dropped while it was processed
+			for _, id := range []string{"1-7", "1-8", "1-9"} {
+				e.add(p.Log, id)
+			}
+			e.park(p, alice, "1-8")
+			commit("1-8", ErrBehind, "1-7", "1-8")
+			commit("1-8", nil, "1-8")
+			commit("1-9", ErrBehind, "1-9")
+			e.bury(p, alice, "1-9")
+			commit("1-9", nil, "1-9")
+			for _, left := range e.groups(p.Log) {
+				equal(t, "where it ends", left, "1-9")
+			}
+			equal(t, "pending", pendingCount(e, p), int64(0))
+		})
+	}
+}
+
+func pendingCount(e *env, p Partition) int64 {
+	e.t.Helper()
+	return try(e.raw.XPending(e.ctx(), p.Log, GroupName(p.Processor, alice)).Result()).must(e.t).Count
+}
+
 // A commit that is late behind a clean release takes nothing back.
 func TestALateCommitTakesNothingBack(t *testing.T) {
 	both(t, func(t *testing.T, e *env) {

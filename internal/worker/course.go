@@ -24,7 +24,7 @@ type course interface {
 	// each an error: store.ErrFenced, or one after which the same acks are to be sent again.
 	confirm(ctx context.Context, work []*partition) (of []*partition, errs []error)
 
-	// renewed compares what a refresh of the lease has found with what is held, and what was owed before
-	// the refresh. It mends what Redis has forgotten.
-	renewed(ctx context.Context, p *partition, before prefetch.Owed, r store.LeaseResult) error
+	// renewed compares what a refresh of the lease has found with what is held, what was sent with it, and what
+	// was owed before. It mends what Redis has forgotten.
+	renewed(ctx context.Context, p *partition, sent store.LeaseRequest, before prefetch.Owed, r store.LeaseResult) error
 }

@@ -1,15 +1,22 @@
 package worker
 
 import (
+	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"math"
 	"time"
 
+	"github.com/runnel-go/runnel/internal/entryid"
+	"github.com/runnel-go/runnel/internal/monotime"
 	"github.com/runnel-go/runnel/internal/prefetch"
 	"github.com/runnel-go/runnel/internal/redisconn"
 	"github.com/runnel-go/runnel/internal/store"
 )
+
+// largeEntry is the size in bytes from which on entries are not read by the script of each commit.
+const largeEntry = 16 << 10
 
 // byPosition is the course by position: Redis keeps one position for each partition, up to which all is done. A read
 // has no effect, so one that fails is made again. What refuses a former owner is the fence of its commits.
@@ -53,6 +60,7 @@ func (c byPosition) readOn(ctx context.Context, r *reader, set []*partition) (ma
 		if err != nil {
 			return made, err
 		}
+		r.answered(true) // also if each read breaks off before anything comes
 		if r.conn.Connections() != made {
 			continue // some of it was said by others than those that will be read
 		}
@@ -70,13 +78,14 @@ func (byPosition) unsettled(context.Context, *reader, []*partition) {}
 // confirm sends a commit for each partition.
 func (c byPosition) confirm(ctx context.Context, work []*partition) (of []*partition, errs []error) {
 	var commits []store.Commit
+	large := c.m.fetch.sizes.largest(monotime.Now()) > largeEntry
 	for _, p := range work {
-		ids, _ := p.buffer.TakeAcks(math.MaxInt)
+		ids, takenOut := p.buffer.TakeAcks(math.MaxInt)
 		if len(ids) == 0 {
 			continue
 		}
 		p.processed.flush() // again: these may be the last events
-		one := store.Commit{Partition: p.keys, Claim: p.claim, Number: p.commits + 1, Committed: ids[len(ids)-1], Read: -1}
+		one := store.Commit{Partition: p.keys, Claim: p.claim, Number: p.commits + 1, Committed: ids[len(ids)-1], Read: -1, TakenOut: takenOut, Large: large}
 		one.Claim.Reach = max(one.Claim.Reach, reachOf(p.most.Load()))
 		if _, read := p.buffer.Checkpoint(); read >= 0 {
 			one.Read = read + int64(len(ids))
@@ -98,8 +107,12 @@ func (c byPosition) confirm(ctx context.Context, work []*partition) (of []*parti
 	return of, errs
 }
 
-func (byPosition) renewed(context.Context, *partition, prefetch.Owed, store.LeaseResult) error {
-	return nil // nothing is pending
+// renewed finds out whether Redis has forgotten commits: without further events no other commit would tell.
+func (c byPosition) renewed(_ context.Context, p *partition, sent store.LeaseRequest, _ prefetch.Owed, r store.LeaseResult) error {
+	if stored := cmp.Or(r.Stored, "0-0"); entryid.Compare(stored, sent.Committed) < 0 {
+		c.m.releases.behind(p, fmt.Errorf("the server has the position %s, not %s", stored, sent.Committed))
+	}
+	return nil
 }
 
 // reachOf returns how many entries behind the committed position an owner may begin at most, that has so many done

@@ -187,7 +187,7 @@ func (h *heartbeat) refresh(ctx context.Context) (partly bool, err error) {
 			p.source.notify()
 		}
 		h.m.w.forwarder.sawDue(p, renewed[n].Due)
-		late = errors.Join(late, h.m.course.renewed(ctx, p, owed[n], renewed[n]))
+		late = errors.Join(late, h.m.course.renewed(ctx, p, renewals[n], owed[n], renewed[n]))
 	}
 	if refreshed.Unread == nil {
 		h.seen = refreshed.Membership

@@ -1,17 +1,36 @@
 -- Stores that a tenure that reads by position is done with a partition up to an entry. Commits of a tenure are
 -- numbered from 1: one that is repeated, or late, changes nothing, and a gap tells that the server has forgotten some.
 --
--- KEYS    1 partition   2 ownership hash: tenure, commit, floor, read, reach, lost
+-- KEYS    1 partition   2 ownership hash: tenure, commit, floor, read, reach, lost, aside
 -- ARGV    1 lock value   2 group   3 number of the commit   4 the floor   5 entries read up to it, without lost
---         ones, or ''   6 how many entries behind the floor the owner may begin
--- Returns 'OK', 'AGAIN' for one that was done before, 'BEHIND <the last one>' for one that is not the next
+--         ones, or ''   6 how many entries behind the floor the owner may begin   7 the IDs up to the floor of
+--         what this tenure has taken out of the partition since the commit before, with a space between
+--         them   8 1 if an entry may be read, else 0: they are large
+-- Returns 'OK', 'AGAIN' for one that was done before, 'BEHIND <why>' for one that the server cannot follow
 -- Errors  FENCED when another tenure has the partition, or the group is gone
 local log, own, number = KEYS[1], KEYS[2], tonumber(ARGV[3])
-local saved = redis.call('HMGET', own, 'tenure', 'commit', 'lost')
+local saved = redis.call('HMGET', own, 'tenure', 'commit', 'lost', 'floor', 'aside')
 if saved[1] ~= ARGV[1] then return redis.error_reply('FENCED the partition is not ours') end
 local done = tonumber(saved[2] or '') or 0
 if number <= done then return 'AGAIN' end
-if number > done + 1 then return 'BEHIND ' .. done end
+if number > done + 1 then return 'BEHIND it knows ' .. done .. ' commits, not ' .. number - 1 end
+
+-- A server that was behind may know every commit, and not what was done since. Then entries up to the floor may
+-- be others than those that were read, and what was taken out may be back.
+for id in ARGV[7]:gmatch('%S+') do
+	if not (' ' .. (saved[5] or '') .. ' '):find(' ' .. id .. ' ', 1, true) then return 'BEHIND ' .. id .. ' was not taken out' end
+end
+local function there()
+	if ARGV[8] == '1' or not redis.REDIS_VERSION then return false end
+	local found = redis.pcall('XCLAIM', log, ARGV[2], 'runnel', 0, ARGV[4], 'FORCE', 'JUSTID')
+	if found.err or #found == 0 then return false end
+	redis.call('XACK', log, ARGV[2], ARGV[4])
+	return true
+end
+if not there() then
+	local newest = redis.call('XREVRANGE', log, ARGV[4], '(' .. (saved[4] or '0-0'), 'COUNT', 1)[1]
+	if newest and newest[1] ~= ARGV[4] then return 'BEHIND it has ' .. newest[1] .. ', not ' .. ARGV[4] end
+end
 
 local read, moved = '', nil
 if ARGV[5] ~= '' then
