@@ -26,7 +26,22 @@ type doorway struct {
 	closed atomic.Bool
 
 	mu    sync.Mutex
-	local map[string]bool // addresses of its connections, at this end
+	reads map[string]bool // addresses, at this end, of its connections that have read partitions
+}
+
+// A doorwayConn notes when it reads partitions, by whatever command.
+type doorwayConn struct {
+	net.Conn
+	d *doorway
+}
+
+func (c *doorwayConn) Write(b []byte) (int, error) {
+	if text := string(b); strings.Contains(text, "\r\nxread") && strings.Contains(text, "post.parcels.") {
+		c.d.mu.Lock()
+		c.d.reads[c.LocalAddr().String()] = true
+		c.d.mu.Unlock()
+	}
+	return c.Conn.Write(b)
 }
 
 var errNoDescriptor = errors.New("socket: too many open files")
@@ -36,18 +51,16 @@ func newDoorway(t testing.TB, url string) *doorway {
 	if err != nil {
 		t.Fatal(err)
 	}
-	d := &doorway{local: map[string]bool{}}
+	d := &doorway{reads: map[string]bool{}}
 	ro.Dialer = func(ctx context.Context, network, addr string) (net.Conn, error) {
 		if d.closed.Load() {
 			return nil, errNoDescriptor
 		}
 		conn, err := (&net.Dialer{Timeout: 5 * time.Second}).DialContext(ctx, network, addr)
-		if err == nil {
-			d.mu.Lock()
-			d.local[conn.LocalAddr().String()] = true
-			d.mu.Unlock()
+		if err != nil {
+			return nil, err
 		}
-		return conn, err
+		return &doorwayConn{conn, d}, nil
 	}
 	d.rdb = redis.NewClient(ro)
 	t.Cleanup(func() { d.rdb.Close() })
@@ -66,7 +79,7 @@ func (d *doorway) endReads(t testing.TB, admin *redis.Client, most int) (ended i
 			name, value, _ := strings.Cut(field, "=")
 			fields[name] = value
 		}
-		if fields["cmd"] == "xreadgroup" && d.local[fields["addr"]] && ended < most {
+		if d.reads[fields["addr"]] && ended < most {
 			ended += int(admin.ClientKillByFilter(t.Context(), "ID", fields["id"]).Val())
 		}
 	}

@@ -38,7 +38,8 @@ func (r *rig) promote(m *member, replica *redistest.Server) {
 }
 
 // A replica that lacks the last acks becomes the master: processed events are acked again, and not
-// processed again.
+// processed again. By position no acks are kept to be sent again: the partition is taken over again and what
+// was done since is repeated, at once, though nothing new comes.
 func TestReplicaBehindByAcks(t *testing.T) {
 	t.Parallel()
 	const acks = 7
@@ -51,16 +52,19 @@ func TestReplicaBehindByAcks(t *testing.T) {
 	g := r.newGate()
 	ids := r.add(0, acks)
 	r.next(g)
-	r.eventually("all are delivered", func() bool { return r.pendingOf(0) == acks })
+	r.eventually("all are delivered", func() bool { return r.given(m, 0, acks) })
 	replica.WaitSync(t, r.srv)
 	link.Pause()
 	close(g.open)
 	r.await(0, ids...)
 	// Another rule would repeat an ack whose reply is under way.
-	r.eventually("all acks are confirmed", func() bool { return r.pendingOf(0) == 0 && unacked(m) == 0 })
+	r.eventually("all acks are confirmed", func() bool { return r.undone(0) == 0 && unacked(m) == 0 })
+	if byPosition {
+		r.fault("w1", history.Lost)
+	}
 	r.promote(m, replica)
-	if n := r.pendingOf(0); n != acks {
-		t.Errorf("%d events are pending in the replica, want the %d whose acks it lacks", n, acks)
+	if n := r.undone(0); n != acks {
+		t.Errorf("%d events are not done in the replica, want the %d whose acks it lacks", n, acks)
 	}
 	m.proxy.CutAll()
 	m.proxy.Resume()
@@ -68,8 +72,17 @@ func TestReplicaBehindByAcks(t *testing.T) {
 	more := []string{r.addID(0, "*"), r.addID(1, "*")}
 	r.await(0, more[0])
 	r.await(1, more[1])
-	if report := r.finishUndisturbed(m, id); report.Repeats != 0 {
-		t.Errorf("%d events were processed again", report.Repeats)
+	want := 0
+	if byPosition {
+		want = acks
+		if now := r.executor(m); now != id {
+			t.Errorf("the executor ID is now %s, it was %s", now, id)
+		}
+	} else {
+		r.undisturbed(m, id)
+	}
+	if report := r.finish(); report.Repeats != want {
+		t.Errorf("%d events were processed again, want %d", report.Repeats, want)
 	}
 }
 
@@ -92,16 +105,21 @@ func TestReplicaBehindByDeliveries(t *testing.T) {
 	link.Pause()
 	m.proxy.Resume()
 	r.await(0, ids...)
-	r.eventually("all are acked", func() bool { return r.pendingOf(0) == 0 })
+	r.eventually("all are acked", func() bool { return r.undone(0) == 0 })
 	r.fault("", history.Failover)
 	r.promote(m, replica)
 	m.proxy.CutAll()
 	m.proxy.Resume()
 	r.await(0, r.add(0, 3)...)
 	r.rest()
-	// Fewer if the first was delivered in time, or the acks were under way and are repeated.
-	if report := r.finish(); report.Repeats > events {
-		t.Errorf("%d events were processed again, want at most the %d of which the replica knows no delivery", report.Repeats, events)
+	// Fewer if the first was delivered in time, or the acks were under way and are repeated. By position the last
+	// events may come before anything shows that the server is behind, and are repeated as well.
+	most := events
+	if byPosition {
+		most += 3
+	}
+	if report := r.finish(); report.Repeats > most {
+		t.Errorf("%d events were processed again, want at most %d: the replica knows no delivery of %d", report.Repeats, most, events)
 	}
 }
 
@@ -132,11 +150,14 @@ func TestAnIDBelowThePosition(t *testing.T) {
 			m.proxy.SetTarget(replica.Addr())
 			var rule *faultproxy.Rule
 			if action != nil {
-				rule = m.proxy.On("XREADGROUP", faultproxy.Every).Containing(line(">")).Do(*action)
+				rule = r.onRead(m.proxy, faultproxy.Every, 0).Do(*action)
 			}
 			m.proxy.CutAll()
 			if action != nil {
-				r.eventually("the worker is in doubt", func() bool { return strings.Contains(m.output.String(), "deliveries forgotten") })
+				r.eventually("the worker is in doubt", func() bool { // or its lease was over before, on a busy machine
+					text := m.output.String()
+					return strings.Contains(text, "deliveries forgotten") || strings.Contains(text, "partitions lost")
+				})
 				rule.Release()
 			}
 			r.await(0, y)

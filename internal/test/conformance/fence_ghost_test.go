@@ -30,6 +30,9 @@ func (r *rig) ghost(partition int, expiry time.Duration) *ghost {
 		r: r, place: r.place(partition), tenure: store.Claim{Executor: id, Number: 1},
 		group: store.GroupName(r.processor, id), reader: r.client.NewReader(),
 	}
+	if byPosition {
+		g.tenure.Reach = 10
+	}
 	r.t.Cleanup(func() { g.reader.Close() })
 	if err := r.client.Lock(ctx, g.place, g.tenure, expiry, 0); err != nil {
 		r.t.Fatal(err)
@@ -44,11 +47,29 @@ func (r *rig) ghost(partition int, expiry time.Duration) *ghost {
 
 func (g *ghost) read(count int) []redisconn.Entry {
 	g.r.t.Helper()
-	chunks, err := g.reader.Read(context.Background(), g.group, "runnel", []string{g.place.Log}, count, time.Second)
+	chunks, err := g.readNew(count, time.Second)
 	if err != nil || len(chunks) != 1 {
 		g.r.t.Fatalf("read of a ghost: %v, %v", chunks, err)
 	}
 	return chunks[0].Entries
+}
+
+// readNew reads as owners do.
+func (g *ghost) readNew(count int, wait time.Duration) ([]redisconn.Chunk, error) {
+	if byPosition {
+		return g.reader.Follow(context.Background(), []string{g.place.Log}, []string{"0-0"}, count, wait)
+	}
+	return g.reader.Read(context.Background(), g.group, "runnel", []string{g.place.Log}, count, wait)
+}
+
+// done says that the ghost is done with what it has read.
+func (g *ghost) done(ids []string) error {
+	if byPosition {
+		return g.r.client.Commit(context.Background(), []store.Commit{
+			{Partition: g.place, Claim: g.tenure, Number: 1, Committed: ids[len(ids)-1], Read: int64(len(ids))},
+		})[0]
+	}
+	return g.r.client.Ack(context.Background(), g.group, []store.Ack{{Place: g.place, IDs: ids}})[0]
 }
 
 // onLock returns a rule for the n-th request about a partition's lock. Scripts share a command

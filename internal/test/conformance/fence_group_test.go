@@ -1,7 +1,6 @@
 package conformance
 
 import (
-	"context"
 	"strings"
 	"testing"
 	"time"
@@ -60,7 +59,7 @@ func (r *rig) awaitHeld(held []*faultproxy.Rule) int {
 	case <-held[1].Fired():
 		return 1
 	case <-time.After(patience):
-		r.t.Fatal("no takeover comes")
+		r.t.Fatal("no such request comes")
 		return 0
 	}
 }
@@ -142,19 +141,19 @@ func TestAckOfEarlierTenure(t *testing.T) {
 	r := newRig(t, 1, 10*time.Second)
 	m, id := r.startReady("w1")
 	r.await(0, r.add(0, 1)...)
-	for n := 1; n <= 6; n++ {
-		m.proxy.On("XACK", n).Do(faultproxy.CloseBefore)
+	failed := r.onAck(m.proxy, 1, 0).Do(faultproxy.CloseBefore)
+	for n := 2; n <= 6; n++ {
+		r.onAck(m.proxy, n, 0).Do(faultproxy.CloseBefore)
 	}
-	hits := m.proxy.Hits("XACK")
 	event := r.add(0, 1)[0]
 	r.await(0, event)
-	r.eventually("the ack has failed", func() bool { return m.proxy.Hits("XACK") > hits })
+	failed.Wait(t)
 	r.fault("w1", history.Lost)
 	g := r.newGate()
 	r.rdb.XGroupDestroy(t.Context(), r.partition(0), r.groupsOf(0)[0].Name)
 	r.next(g)
 	// The seventh try would come within two seconds.
-	if redistest.Within(2500*time.Millisecond, func() bool { return r.pendingOf(0) == 0 }) {
+	if redistest.Within(2500*time.Millisecond, func() bool { return r.undone(0) == 0 }) {
 		t.Errorf("event %s was acked while its second iteration runs", event)
 	}
 	close(g.open)
@@ -165,23 +164,16 @@ func TestAckOfEarlierTenure(t *testing.T) {
 	r.finish()
 }
 
-func (r *rig) pendingOf(p int) (n int64) {
-	for _, g := range r.groupsOf(p) {
-		n += r.rdb.XPending(context.Background(), r.partition(p), g.Name).Val().Count
-	}
-	return n
-}
-
 // If a partition is handed over while an ack is under way, the ack arrives first.
 func TestAcksBeforeRelease(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, 2, 3*time.Second)
 	a, id := r.startReady("a")
-	slow := a.proxy.On("XACK", 1).Do(hold)
+	slow := []*faultproxy.Rule{r.onAck(a.proxy, 1, 0).Do(hold), r.onAck(a.proxy, 1, 1).Do(hold)}
 	for p := range 2 {
 		r.await(p, r.add(p, 1)...)
 	}
-	slow.Wait(t)
+	r.awaitHeld(slow)
 	b := r.start("b")
 	r.eventually("the release has begun", func() bool { return r.shares() == "a=1 b=1" })
 	// A release that does not wait for the acks would have happened by now.
@@ -189,7 +181,9 @@ func TestAcksBeforeRelease(t *testing.T) {
 		next := r.executor(b)
 		return next != "" && (r.holder(0) == next || r.holder(1) == next)
 	})
-	slow.Release()
+	for _, rule := range slow {
+		rule.Release()
+	}
 	r.ready(b)
 	if report := r.finishUndisturbed(a, id); report.Repeats != 0 {
 		t.Errorf("%d events were processed again", report.Repeats)

@@ -57,10 +57,7 @@ func TestTakeoverDeliveredLate(t *testing.T) {
 			g := r.newGate()
 			r.add(p, 3)
 			r.next(g)
-			r.eventually("all are delivered", func() bool {
-				groups := r.groupsOf(p)
-				return len(groups) == 1 && groups[0].Pending == 3
-			})
+			r.eventually("all are delivered", func() bool { return r.given(m, p, 3) })
 			before := r.rdb.HGetAll(t.Context(), r.own(p)).Val()
 			held.Release()
 			var now map[string]string
@@ -70,8 +67,8 @@ func TestTakeoverDeliveredLate(t *testing.T) {
 			}) {
 				t.Errorf("a late takeover made the ownership %v, it was %v", now, before)
 			}
-			if groups := r.groupsOf(p); len(groups) != 1 || groups[0].Pending != 3 {
-				t.Errorf("a late takeover left the groups %v, want one with 3 pending", groups)
+			if groups := r.groupsOf(p); len(groups) != 1 || !r.given(m, p, 3) || r.undone(p) != 3 {
+				t.Errorf("a late takeover left the groups %v and %d undone, want one group and 3", groups, r.undone(p))
 			}
 			close(g.open)
 			r.finishUndisturbed(m, id)

@@ -22,13 +22,6 @@ var hurts = []struct {
 	{"swallow", "swallow", faultproxy.Swallow},
 }
 
-// onCommand returns the rule for the n-th such request about partition 0.
-func onCommand(command string) func(*rig, *faultproxy.Proxy, int) *faultproxy.Rule {
-	return func(r *rig, p *faultproxy.Proxy, n int) *faultproxy.Rule {
-		return p.On(command, n).Containing(line(r.partition(0)))
-	}
-}
-
 // A worker whose n-th request of a kind breaks in one of four ways continues under the same
 // executor ID, and no function notices.
 func TestBrokenRequests(t *testing.T) {
@@ -45,8 +38,8 @@ func TestBrokenRequests(t *testing.T) {
 		atStart bool // the request is one of a start
 		release bool // the request is one of a release
 	}{
-		{"read", long, 3, onCommand("XREADGROUP"), false, false},
-		{"ack", long, 3, onCommand("XACK"), false, false},
+		{"read", long, 3, func(r *rig, p *faultproxy.Proxy, n int) *faultproxy.Rule { return r.onRead(p, n, 0) }, false, false},
+		{"ack", long, 3, func(r *rig, p *faultproxy.Proxy, n int) *faultproxy.Rule { return r.onAck(p, n, 0) }, false, false},
 		{"lock", long, 1, func(r *rig, p *faultproxy.Proxy, n int) *faultproxy.Rule { return r.onLock(p, n, 1) }, true, false},
 		{"takeover", long, 1, func(r *rig, p *faultproxy.Proxy, n int) *faultproxy.Rule { return r.onTakeover(p, n, 1) }, true, false},
 		{"refresh", short, 2, (*rig).onRefresh, false, false},

@@ -15,10 +15,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/redis/go-redis/v9"
-
 	"github.com/runnel-go/runnel"
-	"github.com/runnel-go/runnel/internal/keys"
+	"github.com/runnel-go/runnel/internal/appview"
 	"github.com/runnel-go/runnel/internal/test/faultproxy"
 	"github.com/runnel-go/runnel/internal/test/history"
 	"github.com/runnel-go/runnel/internal/test/redistest"
@@ -27,6 +25,7 @@ import (
 const (
 	stoppedName       = "stopped"
 	stoppedPartitions = 8
+	stoppedAhead      = 200
 	stopAt            = 100 // the event of each partition in whose iteration the worker stops itself
 )
 
@@ -53,7 +52,7 @@ func stopYourself(args []string) int {
 			return err
 		case j.Seq == stopAt && e.Partition == 0:
 			others.Wait()
-			err = errors.Join(atHand(ctx, args[0]), os.WriteFile(args[1], nil, 0o644), log.Fault(stoppedName, history.Stop))
+			err = errors.Join(atHand(ctx, app), os.WriteFile(args[1], nil, 0o644), log.Fault(stoppedName, history.Stop))
 			close(over) // they can go on, but this one has the thread
 			err = errors.Join(err, stop())
 		case j.Seq == stopAt:
@@ -61,7 +60,7 @@ func stopYourself(args []string) int {
 			<-over
 		}
 		return errors.Join(err, it.Complete())
-	}), &runnel.ProcessorOptions{Lease: time.Second})
+	}), &runnel.ProcessorOptions{Lease: time.Second, Prefetch: stoppedAhead})
 	if err := errors.Join(app.Run(ctx), log.Close()); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
@@ -69,27 +68,19 @@ func stopYourself(args []string) int {
 	return 0
 }
 
-// atHand waits until each partition has many events in its buffer.
-func atHand(ctx context.Context, url string) error {
-	opts, err := redis.ParseURL(url)
-	if err != nil {
-		return err
-	}
-	rdb := redis.NewClient(opts)
-	defer rdb.Close()
-	k := keys.Keys{App: "fence", Layout: keys.Standalone}
-	for p, before := 0, int64(0); p < stoppedPartitions; {
-		groups, err := rdb.XInfoGroups(ctx, k.Partition(streamName, p)).Result()
-		if err != nil || len(groups) != 1 {
-			return fmt.Errorf("partition %d has groups %v: %w", p, groups, err)
+// atHand waits until the buffer of each partition is at least half full, and is not filled any more.
+func atHand(ctx context.Context, app *runnel.App) error {
+	for before, same := 0, 0; ctx.Err() == nil; {
+		<-time.After(time.Millisecond)
+		now := appview.Of(app).Stats().Processors[0].Waiting
+		if same++; now != before {
+			before, same = now, 0
 		}
-		now := groups[0].Pending
-		if now >= 100 && now == before {
-			p++
+		if same > 20 && now >= stoppedPartitions*stoppedAhead/2 {
+			return nil
 		}
-		before = now
 	}
-	return nil
+	return ctx.Err()
 }
 
 // stop stops this process and returns when it continues: kill itself may return before every thread

@@ -116,6 +116,13 @@ func (r *Rule) released() bool {
 	}
 }
 
+// Hits returns how many requests the rule is about have arrived since Do.
+func (r *Rule) Hits() int {
+	r.proxy.mu.Lock()
+	defer r.proxy.mu.Unlock()
+	return r.seen
+}
+
 // Release releases all rules.
 func (p *Proxy) Release() {
 	p.mu.Lock()
