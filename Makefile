@@ -128,8 +128,8 @@ test-servers: ## run what depends on the server on Redis 7.0, Redis 8.0 and Valk
 sim: ## simulated clusters in fake time, also with retries, delays, full streams: make sim SEEDS=1000
 	RUNNEL_SIM_SEEDS=$(SEEDS) $(SIM) test -count 1 -v -run '^TestSim.*Seeds$$' -timeout 0 ./runneltest ./stage
 
-chaos: ## hurt real workers, links and servers, for so long in each test, and print tables: make chaos DURATION=60s SEED=7 FAULTS=kill,flush TOPOLOGY='sentinel|cluster'
-	RUNNEL_CHAOS_DURATION=$(DURATION) RUNNEL_CHAOS_SEED=$(SEED) RUNNEL_CHAOS_FAULTS=$(FAULTS) $(GO) test -count 1 -v -run '^TestFaults/^($(or $(TOPOLOGY),.*))$$' -timeout 0 ./internal/test/chaos
+chaos: ## hurt real workers, links and servers, for so long in each test, and print tables: make chaos DURATION=60s SEED=7 FAULTS=kill,flush READS=position TOPOLOGY='sentinel|cluster'
+	RUNNEL_CHAOS_DURATION=$(DURATION) RUNNEL_CHAOS_SEED=$(SEED) RUNNEL_CHAOS_FAULTS=$(FAULTS) RUNNEL_CHAOS_READS=$(READS) $(GO) test -count 1 -v -run '^TestFaults/^($(or $(TOPOLOGY),.*))$$' -timeout 0 ./internal/test/chaos
 
 chaos-mutants: ## does the chaos suite's judge catch every broken build? make test tries four of them
 	RUNNEL_CHAOS_MUTANTS=all $(GO) test -count 1 -v -run '^TestChaosMutants$$' -timeout 0 ./internal/test/mutants

@@ -54,7 +54,7 @@ func TestSimOverflowSeeds(t *testing.T) {
 // knows its processor count for no processor, as the processor begins after them.
 func (s *storm) register(c *runneltest.Cluster) {
 	s.c = c
-	w := c.Start("first")
+	w := c.Start(s.name("first"))
 	c.Wait(func() bool {
 		for p := range stormParts {
 			if groups, err := c.Redis().XInfoGroups(c.Context(), partitionKey(p)).Result(); err != nil || len(groups) == 0 {

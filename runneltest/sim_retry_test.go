@@ -44,6 +44,7 @@ func TestSimRetrySeeds(t *testing.T) {
 }
 
 func (s *retryStorm) build(o *runnel.Options) *runnel.App {
+	o.Processor.Reads = s.next
 	app, parcels := s.declare(o)
 	fn := runnel.Each(func(ctx context.Context, e *runnel.Event, p parcel) error {
 		return s.attempt(ctx, []*runnel.Event{e}, []parcel{p})
@@ -177,11 +178,11 @@ func (s *retryStorm) judge() {
 	}
 	report := history.Check(s.log.Records(), history.Options{Processors: []string{"check"}, Lanes: lanes[s.order]})
 	if !report.OK {
-		s.t.Error(report)
+		s.t.Error(s.way(), report)
 		return
 	}
 	if report.Dead == 0 {
 		s.t.Error("no event became a dead letter")
 	}
-	s.t.Log(s.order, report)
+	s.t.Log(s.order, s.way(), report)
 }

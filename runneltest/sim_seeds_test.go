@@ -1,6 +1,7 @@
 package runneltest_test
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"flag"
@@ -90,6 +91,8 @@ type storm struct {
 	t       *testing.T
 	rand    *rand.Rand // of the faults
 	batches bool
+	reads   runnel.Reads // of all workers; 0: each of them by chance
+	next    runnel.Reads // of the worker that is being started
 	log     *history.Log
 	c       *runneltest.Cluster
 
@@ -105,10 +108,16 @@ type storm struct {
 func newStorm(t *testing.T, seed uint64) *storm {
 	stir(seed)
 	return &storm{
-		t: t, rand: rand.New(rand.NewPCG(seed, 0)), batches: seed%3 == 0, log: history.Memory(),
+		t: t, rand: rand.New(rand.NewPCG(seed, 0)), batches: seed%3 == 0, reads: readsOf(seed), log: history.Memory(),
 		paused: map[*runneltest.Worker]time.Time{},
 		pace:   stormPause, stream: &runnel.StreamOptions{Partitions: stormParts},
 	}
+}
+
+// readsOf chooses how workers read. By most seeds partitions move between such that read by group and by position.
+func readsOf(seed uint64) runnel.Reads {
+	chosen := map[string]runnel.Reads{"group": runnel.ByGroup, "position": runnel.ByPosition}[os.Getenv("RUNNEL_READS")]
+	return cmp.Or(chosen, [5]runnel.Reads{0: runnel.ByGroup, 1: runnel.ByPosition}[seed%5])
 }
 
 func (s *storm) declare(o *runnel.Options) (*runnel.App, *runnel.Stream[parcel]) {
@@ -117,6 +126,7 @@ func (s *storm) declare(o *runnel.Options) (*runnel.App, *runnel.Stream[parcel])
 }
 
 func (s *storm) build(o *runnel.Options) *runnel.App {
+	o.Processor.Reads = s.next
 	app, parcels := s.declare(o)
 	fn := runnel.Each(func(ctx context.Context, e *runnel.Event, p parcel) error {
 		return s.handle(ctx, []*runnel.Event{e}, []parcel{p})
@@ -240,9 +250,25 @@ func (s *storm) send(log *history.Log, to *runnel.Stream[parcel], out []runnel.O
 
 func (s *storm) start() {
 	s.started++
-	name := fmt.Sprint("w", s.started)
+	name := s.name(fmt.Sprint("w", s.started))
 	s.log.Fault(name, history.Join)
 	s.live = append(s.live, s.c.Start(name))
+}
+
+// name names the next worker after the way in which it reads.
+func (s *storm) name(of string) string {
+	if s.next = s.reads; s.next == 0 {
+		s.next = runnel.ByGroup + runnel.Reads(s.rand.IntN(2))
+	}
+	return fmt.Sprint(of, "-", s.next)
+}
+
+// way tells how the workers read.
+func (s *storm) way() string {
+	if s.reads == 0 {
+		return "reads by group and by position"
+	}
+	return fmt.Sprint("reads by ", s.reads)
 }
 
 // fault does something to some worker.
@@ -342,9 +368,9 @@ func (s *storm) judge() *history.Report {
 	keepHistory(s.t, s.log.Records())
 	report := history.Check(s.log.Records(), history.Options{Processors: []string{"check"}})
 	if report.OK {
-		s.t.Log(report)
+		s.t.Log(s.way(), report)
 	} else {
-		s.t.Error(report)
+		s.t.Error(s.way(), report)
 	}
 	return report
 }

@@ -33,6 +33,7 @@ type play struct {
 	rand *rand.Rand
 
 	mu      sync.Mutex
+	next    runnel.Reads      // of the worker that is being started
 	running map[string]string // entity to who runs it, with its epoch
 	epochs  map[string]int64
 	broken  []string
@@ -59,9 +60,19 @@ func TestSimStagesSeeds(t *testing.T) {
 }
 
 func (p *play) build(o *runnel.Options) *runnel.App {
+	o.Processor.Reads = p.next
 	app := runnel.New("shop", o)
 	p.declare(app)
 	return app
+}
+
+// start starts a worker that reads by group or by position.
+func (p *play) start(name string) *runneltest.Worker {
+	p.next = runnel.ByGroup
+	if p.chance(2) {
+		p.next = runnel.ByPosition
+	}
+	return p.c.Start(fmt.Sprint(name, "-", p.next))
 }
 
 func (p *play) declare(app *runnel.App) *stage.Set[counted] {
@@ -132,7 +143,7 @@ func (p *play) run(c *runneltest.Cluster) {
 	}
 	var workers []*runneltest.Worker
 	for i := range 3 {
-		workers = append(workers, c.Start(fmt.Sprint("w", i)))
+		workers = append(workers, p.start(fmt.Sprint("w", i)))
 	}
 	changes := map[string]int{}
 	var producing sync.WaitGroup
@@ -184,7 +195,7 @@ func (p *play) hurt(workers []*runneltest.Worker) {
 		switch p.upTo(6) {
 		case 0:
 			w.Kill()
-			workers[i] = p.c.Start(fmt.Sprint("w", n))
+			workers[i] = p.start(fmt.Sprint("w", n))
 		case 1:
 			w.Freeze(p.upTo(4 * time.Second)) // a stopped one returns late
 		case 2:
@@ -193,14 +204,14 @@ func (p *play) hurt(workers []*runneltest.Worker) {
 			w.Cut()
 		case 4:
 			p.stop(w)
-			workers[i] = p.c.Start(fmt.Sprint("w", n))
+			workers[i] = p.start(fmt.Sprint("w", n))
 		}
 	}
 	for i, w := range workers { // one of them lives on in any case
 		select {
 		case <-w.Done():
 			p.stop(w)
-			p.c.Start(fmt.Sprint("last", i))
+			p.start(fmt.Sprint("last", i))
 		default:
 		}
 	}

@@ -5,6 +5,7 @@
 //	RUNNEL_CHAOS_DURATION=60s go test …         a longer one
 //	RUNNEL_CHAOS_SEED=7 go test …               the same choice of faults again
 //	RUNNEL_CHAOS_FAULTS=kill,stop go test …     only these
+//	RUNNEL_CHAOS_READS=position go test …       all workers read so (group, position), not each by the seed
 //	go test -run /cluster …                     only this topology
 //	RUNNEL_CHAOS_KEEP=1 go test …               keeps the history of a run that succeeded, too
 //

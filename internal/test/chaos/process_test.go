@@ -31,10 +31,14 @@ type process struct {
 	began   time.Time
 }
 
-// start starts a worker process with its own link and, if stepping, a wall clock that jumps.
+// start starts a worker process with its own link and, if stepping, a wall clock that jumps. Its name says how it reads.
 func (s *scene) start(stepping bool) *process {
 	s.named++
-	name := fmt.Sprint("w", s.named)
+	reads := s.plan.reads
+	if reads == "mixed" {
+		reads = []string{"group", "position"}[s.rng.IntN(2)]
+	}
+	name := fmt.Sprint("w", s.named, "-", reads)
 	p := &process{name: name, began: time.Now(), link: s.topo.link(), exited: make(chan struct{})}
 	p.log = filepath.Join(s.dir, name+".ndjson")
 	s.logs = append(s.logs, p.log)
@@ -47,7 +51,7 @@ func (s *scene) start(stepping bool) *process {
 		binary = stepper(s.t)
 	}
 	p.cmd = exec.Command(binary)
-	p.cmd.Env = append(os.Environ(), "RUNNEL_CHAOS_WORKER="+name, "RUNNEL_CHAOS_WAY="+p.link.way.String(), "RUNNEL_CHAOS_LOG="+p.log)
+	p.cmd.Env = append(os.Environ(), "RUNNEL_READS="+reads, "RUNNEL_CHAOS_WORKER="+name, "RUNNEL_CHAOS_WAY="+p.link.way.String(), "RUNNEL_CHAOS_LOG="+p.log)
 	if s.delivery != nil {
 		p.cmd.Env = append(p.cmd.Env, "RUNNEL_CHAOS_DELIVERY=1")
 	}

@@ -3,6 +3,7 @@
 package chaos
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"math/rand/v2"
@@ -55,6 +56,9 @@ type scene struct {
 // durationVariable sets how long each test hurts.
 const durationVariable = "RUNNEL_CHAOS_DURATION"
 
+// readsVariable sets how workers read.
+const readsVariable = "RUNNEL_CHAOS_READS"
+
 // A plan is shared by all rounds of a test.
 type plan struct {
 	duration time.Duration
@@ -63,6 +67,7 @@ type plan struct {
 	seed     uint64
 	rng      *rand.Rand
 	only     []string // the faults to choose from, nil for all
+	reads    string   // how workers read: group, position, or mixed
 	rests    []history.Record
 	letters  [partitions]string // the last dead letter that was judged
 }
@@ -86,7 +91,8 @@ func newPlan(t *testing.T) *plan {
 	}
 	p.rng = rand.New(rand.NewPCG(p.seed, 0))
 	t.Setenv(sinceVariable, fmt.Sprint(time.Now().Unix()))
-	t.Logf("RUNNEL_CHAOS_SEED=%d RUNNEL_CHAOS_DURATION=%v RUNNEL_CHAOS_FAULTS=%s", p.seed, p.duration, strings.Join(p.only, ","))
+	p.reads = cmp.Or(os.Getenv(readsVariable), os.Getenv("RUNNEL_READS"), "mixed")
+	t.Logf("RUNNEL_CHAOS_SEED=%d RUNNEL_CHAOS_DURATION=%v RUNNEL_CHAOS_FAULTS=%s %s=%s", p.seed, p.duration, strings.Join(p.only, ","), readsVariable, p.reads)
 	return p
 }
 
