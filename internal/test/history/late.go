@@ -50,7 +50,7 @@ func (c *checker) delays() {
 		case gone != nil && len(entries) > 0:
 			c.violate(ClassEarly, where, fmt.Sprintf("key %q seq %d was cancelled, and is entry %s", m.key, m.seq, entries[0].id), *l.accepted, *gone)
 		case gone != nil || came:
-		case c.wipedBefore(l.accepted):
+		case c.wipedBefore(l.accepted), slices.ContainsFunc(entries, c.taken):
 			c.report.Excused++
 		case c.opts.Some && c.faults.split(l.accepted.At):
 			c.report.Vanished++

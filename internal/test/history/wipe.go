@@ -1,5 +1,7 @@
 package history
 
+import "math"
+
 // wipe is a moment at which one partition lost everything.
 type wipe struct {
 	last entryID
@@ -33,6 +35,9 @@ func (c *checker) wiped(log place, id entryID, now int64) (by *wipe) {
 	}
 	return nil
 }
+
+// taken reports whether an entry that waited was taken away by a wipe.
+func (c *checker) taken(e entry) bool { return c.wiped(e.log(), e.id, math.MaxInt64) != nil }
 
 // life counts the wipes before an entry: one excuses that the event is sent, and there, again.
 func (c *checker) life(e entry) (n int) {

@@ -81,6 +81,7 @@ var seen = []struct {
 	{"recalled, perhaps", []any{delayed(1, 1), recalled(1, true), event(Appended, 1), run("w", 1, 1)}, ""},
 	{"recalled, never delayed", []any{recalled(1, false)}, ClassRecord},
 	{"delayed, and wiped", []any{delayed(1, 1), fault("", Wipe), wiped(4)}, ""},
+	{"delayed, and wiped long after it came and a failover", []any{delayed(1, 1), event(Appended, 1), fault("", Failover), pause(), fault("", Wipe), wiped(9000)}, ""},
 	{"delayed after a wipe", []any{fault("", Wipe), wiped(4), delayed(1, 1)}, ClassLoss},
 
 	{"out of the server's reach", []any{sent(1), run("w", 1, 1), fault("", Down), run("x", 2, 1)}, ""},
