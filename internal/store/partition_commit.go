@@ -22,7 +22,7 @@ type Commit struct {
 	Read      int64 // entries ever appended up to Committed, less lost ones; -1: unknown
 
 	TakenOut []string // since the last commit, by Park and DeadLetter: IDs up to Committed
-	Large    bool     // an entry may be too large to be read by a script
+	Large    bool     // the entry at Committed may be large
 }
 
 // A Place is up to where an owner has read a partition by position.
@@ -71,7 +71,7 @@ func (c Owner) Commit(ctx context.Context, commits []Commit) []error {
 		p := one.Partition
 		calls[i] = redisconn.ScriptCall(ctx, commitScript, []string{p.Log, p.Own}, one.Claim.LockValue(),
 			GroupName(p.Processor, one.Claim.Executor), one.Number, one.Committed, known(one.Read), one.Claim.Reach,
-			strings.Join(one.TakenOut, " "), small(one))
+			strings.Join(one.TakenOut, " "), one.Large)
 	}
 	redisconn.Pipeline(ctx, c.NoRetry, calls)
 	errs := make([]error, len(commits))
@@ -83,12 +83,4 @@ func (c Owner) Commit(ctx context.Context, commits []Commit) []error {
 		errs[i] = one.Partition.wrap("commit "+one.Committed, classify(err))
 	}
 	return errs
-}
-
-// small reports, as 1 or 0, whether the script may read an entry.
-func small(c Commit) int {
-	if c.Large {
-		return 0
-	}
-	return 1
 }

@@ -64,6 +64,13 @@ func TestACommitMovesThePosition(t *testing.T) {
 		equal(t, "after the commit of a former owner", e.at(p)[:3], []any{1, "1-5", "1-5"})
 		me = byPosition(bob)
 		commit(1, "1-6", 6, nil) // each ownership counts by itself
+		equal(t, "after the first of the next owner", e.at(p)[:3], []any{1, "1-6", "1-6"})
+		again := byPosition(bob)
+		again.Number = 2
+		e.own(p, again)
+		commit(1, "1-6", 6, ErrFenced) // late: the group has the same name
+		me = again
+		commit(1, "1-6", 6, nil)
 		e.must(e.raw.XGroupDestroy(e.ctx(), p.Log, GroupName(p.Processor, bob)).Err())
 		commit(2, "1-6", 6, ErrFenced)
 	})
@@ -109,14 +116,81 @@ func TestACommitPassesNothingThatTheServerHasAnew(t *testing.T) {
 			for _, left := range e.groups(p.Log) {
 				equal(t, "where it ends", left, "1-9")
 			}
-			equal(t, "pending", pendingCount(e, p), int64(0))
+			equal(t, "pending", e.pending(p, alice), 0)
 		})
 	}
 }
 
-func pendingCount(e *env, p Partition) int64 {
-	e.t.Helper()
-	return try(e.raw.XPending(e.ctx(), p.Log, GroupName(p.Processor, alice)).Result()).must(e.t).Count
+// What was read of a server that is no master any more passes nothing that this one has instead.
+func TestACommitPassesNothingInsteadOfWhatWasRead(t *testing.T) {
+	both(t, func(t *testing.T, e *env) {
+		for n, large := range []bool{false, true} {
+			large = large && e.real // the embedded server reads all
+			p, me := e.Partition("orders", "printer", n), byPosition(alice)
+			e.series(p.Log, 4)
+			e.own(p, me)
+			commit := func(number int64, committed string, want error) {
+				t.Helper()
+				err := e.Commit(e.ctx(), []Commit{{Partition: p, Claim: me, Number: number, Committed: committed, Read: -1, Large: large}})[0]
+				if !errors.Is(err, want) || (err == nil) != (want == nil) {
+					t.Fatalf("commit of %s: %v, want %v", committed, err, want)
+				}
+			}
+			commit(1, "1-1", nil)
+			commit(2, "1-5", ErrBehind)
+			equal(t, "the position", e.at(p)[:3], []any{1, "1-1", "1-1"})
+			commit(2, "1-3", nil)
+			e.must(e.raw.XDel(e.ctx(), p.Log, "1-4").Err())
+			commit(3, "1-4", nil) // dropped, while it was processed
+			equal(t, "pending", e.pending(p, alice), 0)
+		}
+	})
+}
+
+// After a new connection a partition is read on if what was read last is done or there, under the same ownership.
+func TestContinue(t *testing.T) {
+	both(t, func(t *testing.T, e *env) {
+		p, me := e.Partition("orders", "printer", 0), byPosition(alice)
+		e.series(p.Log, 4)
+		e.own(p, me)
+		e.must(e.commit(p, me, 1, "1-2", 2))
+		e.must(e.raw.XDel(e.ctx(), p.Log, "1-1", "1-3").Err())
+		r := e.NewReader()
+		defer r.Close()
+		on := func(claim Claim, last ...string) []bool {
+			t.Helper()
+			var places []Place
+			for _, id := range last {
+				places = append(places, Place{Partition: p, Claim: claim, Last: id})
+			}
+			return try(e.Continue(e.ctx(), r, places)).must(t)
+		}
+		equal(t, "at 1-1, done; 1-2, the position; 1-3, not there; 1-4; 1-5, never there", on(me, "1-1", "1-2", "1-3", "1-4", "1-5"), []bool{true, true, false, true, false})
+		equal(t, "pending", e.pending(p, alice), 0)
+		equal(t, "connections", r.Connections(), 1)
+		equal(t, "another ownership", on(byPosition(bob), "1-2"), []bool{false})
+		e.must(e.raw.XGroupDestroy(e.ctx(), p.Log, GroupName(p.Processor, alice)).Err())
+		equal(t, "without the group", on(me, "1-2"), []bool{false})
+	})
+}
+
+// A refresh stores when the owner was there: what came until its lock ended it may have begun.
+func TestARefreshStoresThatTheOwnerWasThere(t *testing.T) {
+	both(t, func(t *testing.T, e *env) {
+		for n, refreshed := range []bool{false, true} {
+			p, me := e.Partition("orders", "printer", n), byPosition(alice)
+			me.Expiry = 10 * time.Second
+			e.own(p, me)
+			id := fmt.Sprint(e.add(p.Log, "*"))
+			e.must(e.raw.HSet(e.ctx(), p.Own, "seen", "1").Err()) // its takeover was long ago
+			want := ""
+			if refreshed {
+				want = id
+				e.refresh(LeaseRequest{Partition: p, Claim: me, Committed: "0-0", Read: 0})
+			}
+			equal(t, fmt.Sprintf("suspect, refreshed: %v", refreshed), e.own(p, byPosition(bob)).Suspect, want)
+		}
+	})
 }
 
 // A commit that is late behind a clean release takes nothing back.

@@ -30,7 +30,7 @@ func script(names ...string) *redis.Script {
 }
 
 var (
-	takeoverScript  = script("prelude", "size", "position", "takeover")
+	takeoverScript  = script("prelude", "size", "present", "position", "takeover")
 	refreshScript   = script("prelude", "size", "refresh")
 	beatScript      = script("beat")
 	taskScript      = script("task")
@@ -39,8 +39,8 @@ var (
 	boundScript     = script("bound")
 	unlockScript    = script("unlock")
 	goneScript      = script("gone")
-	commitScript    = script("prelude", "commit")
-	continuesScript = script("prelude", "size", "position", "continues")
+	commitScript    = script("prelude", "present", "commit")
+	continuesScript = script("prelude", "present", "continues")
 	sendScript      = script("send")
 	plainScript     = script("plain")
 	trimScript      = script("prelude", "retention", "trim")
@@ -56,8 +56,8 @@ var (
 	sharedScript    = script("shared")
 	logScript       = script("prelude", "size", "log")
 	pageScript      = script("prelude", "size", "page")
-	resetScript     = script("prelude", "size", "position", "reset")
-	forgottenScript = script("prelude", "size", "position", "forgotten")
+	resetScript     = script("prelude", "size", "present", "position", "reset")
+	forgottenScript = script("prelude", "size", "present", "position", "forgotten")
 
 	// Of parked events, dead letters and quarantined partitions.
 	parkScript       = script("prelude", "tenure", "park")

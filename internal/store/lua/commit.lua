@@ -1,11 +1,12 @@
 -- Stores that a tenure that reads by position is done with a partition up to an entry. Commits of a tenure are
 -- numbered from 1: one that is repeated, or late, changes nothing, and a gap tells that the server has forgotten some.
+-- Behind the prelude and present.lua.
 --
 -- KEYS    1 partition   2 ownership hash: tenure, commit, floor, read, reach, lost, aside
 -- ARGV    1 lock value   2 group   3 number of the commit   4 the floor   5 entries read up to it, without lost
 --         ones, or ''   6 how many entries behind the floor the owner may begin   7 the IDs up to the floor of
 --         what this tenure has taken out of the partition since the commit before, with a space between
---         them   8 1 if an entry may be read, else 0: they are large
+--         them   8 1 if the entry at the floor may be large, else 0
 -- Returns 'OK', 'AGAIN' for one that was done before, 'BEHIND <why>' for one that the server cannot follow
 -- Errors  FENCED when another tenure has the partition, or the group is gone
 local log, own, number = KEYS[1], KEYS[2], tonumber(ARGV[3])
@@ -20,16 +21,9 @@ if number > done + 1 then return 'BEHIND it knows ' .. done .. ' commits, not ' 
 for id in ARGV[7]:gmatch('%S+') do
 	if not (' ' .. (saved[5] or '') .. ' '):find(' ' .. id .. ' ', 1, true) then return 'BEHIND ' .. id .. ' was not taken out' end
 end
-local function there()
-	if ARGV[8] == '1' or not redis.REDIS_VERSION then return false end
-	local found = redis.pcall('XCLAIM', log, ARGV[2], 'runnel', 0, ARGV[4], 'FORCE', 'JUSTID')
-	if found.err or #found == 0 then return false end
-	redis.call('XACK', log, ARGV[2], ARGV[4])
-	return true
-end
-if not there() then
-	local newest = redis.call('XREVRANGE', log, ARGV[4], '(' .. (saved[4] or '0-0'), 'COUNT', 1)[1]
-	if newest and newest[1] ~= ARGV[4] then return 'BEHIND it has ' .. newest[1] .. ', not ' .. ARGV[4] end
+if not is_there(log, ARGV[2], ARGV[4], ARGV[8] == '1') then -- dropped while it was processed, or it never was
+	local other = redis.call('XRANGE', log, '(' .. (saved[4] or '0-0'), ARGV[4], 'COUNT', 1)[1]
+	if other then return 'BEHIND it has ' .. other[1] .. ', and not ' .. ARGV[4] end
 end
 
 local read, moved = '', nil

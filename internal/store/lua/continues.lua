@@ -1,5 +1,5 @@
 -- Finds out whether what owners by position have read is what is there, for one that has connected anew: the server
--- may be another one, or have gone back. It stands behind the prelude and position.lua, and changes nothing.
+-- may be another one, or have gone back. It stands behind the prelude and present.lua, and changes nothing.
 --
 -- KEYS    for each partition: partition, ownership hash
 -- ARGV    for each partition: lock value, group, the last ID that was read
@@ -13,10 +13,7 @@ for i = 1, #KEYS / 2 do
 	if saved[1] == value and redis.call('EXISTS', log) == 1 and find_group(log, group) then
 		if not before(saved[2] or '0-0', last) then
 			out[i] = 1
-		elseif not redis.REDIS_VERSION then
-			out[i] = #redis.call('XRANGE', log, last, last)
-		elseif present(log, group, { last })[last] then -- which made it pending
-			redis.call('XACK', log, group, last)
+		elseif is_there(log, group, last, true) then
 			out[i] = 1
 		end
 	end

@@ -1,4 +1,4 @@
--- Where a processor stands, for takeover.lua and reset.lua; it stands behind the prelude. No entry
+-- Where a processor stands, for takeover.lua and reset.lua; it stands behind the prelude and present.lua. No entry
 -- is read: XRANGE and XINFO STREAM copy entries, which may be large, several times. The embedded
 -- server has to read, and its entries are small.
 
@@ -12,21 +12,6 @@ local function preceding(id)
 	local ms, seq = id:match('^(%d+)-(%d+)$')
 	if seq ~= '0' then return ms .. '-' .. decreased(seq) end
 	return decreased(ms) .. '-18446744073709551615'
-end
-
--- Which of these entries are in a partition, as a table by ID. They are pending in a group, or are
--- behind what is. XCLAIM tells, but changes what is pending: for a foreign group, or without the
--- right to it, all of them seem to be there.
-local function present(log, group, ids, foreign)
-	local there = {}
-	for i = 1, #ids, 500 do
-		local some = { unpack(ids, i, math.min(i + 499, #ids)) }
-		local args = { log, group, 'runnel', 0, unpack(some) }
-		args[#args + 1], args[#args + 2] = 'FORCE', 'JUSTID'
-		local found = foreign and some or redis.pcall('XCLAIM', unpack(args))
-		for _, id in ipairs(found.err and some or found) do there[id] = true end
-	end
-	return there
 end
 
 -- The IDs of at most 1000 pending entries, and which of them are there. Trimming begins with the
