@@ -305,3 +305,18 @@ func TestACommitPassesAFullServer(t *testing.T) {
 	}
 	equal(t, "parked", len(e.retries(p)), 1)
 }
+
+// What was parked and is done is not parked again by a request that is late.
+func TestALateParkParksNothingThatThePositionHasPassed(t *testing.T) {
+	both(t, func(t *testing.T, e *env) {
+		p, me := e.Partition("orders", "printer", 0), byPosition(alice)
+		e.series(p.Log, 3)
+		e.own(p, me)
+		e.park(p, alice, "1-1")
+		e.must(e.commit(p, me, 1, "1-1", 1))
+		e.park(p, alice, "1-2") // what is set aside begins behind the position
+		e.must(e.DoneRetry(e.ctx(), p, me, "1-1"))
+		e.park(p, alice, "1-1")
+		equal(t, "parked", len(e.retries(p)), 1)
+	})
+}

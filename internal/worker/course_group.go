@@ -46,7 +46,7 @@ func (r *reader) readHistory(ctx context.Context, p *partition, count int) error
 //
 // So unsettled first ends the old connection on the server: its read either was executed or never
 // will be. Then the history is read from the last entry held; then new entries again.
-func (byGroup) unsettled(ctx context.Context, r *reader, set []*partition) {
+func (c byGroup) unsettled(ctx context.Context, r *reader, set []*partition) {
 	for _, p := range set {
 		p.buffer.SetBehind(true)
 	}

@@ -167,6 +167,39 @@ func TestAnIDBelowThePosition(t *testing.T) {
 	}
 }
 
+// As above, and the new master has appended z behind x, too: nothing of it is taken before y.
+func TestAnIDBelowThePositionComesFirst(t *testing.T) {
+	t.Parallel()
+	r, link, replica := newReplicated(t, 1, calm)
+	m := r.start("w1")
+	r.ready(m)
+	r.await(0, r.add(0, 3)...)
+	r.rest()
+	replica.WaitSync(t, r.srv)
+	link.Pause()
+	replica.Promote()
+	old, promoted := r.rdb, replica.Client(t)
+	r.srv, r.rdb = replica, promoted
+	y := r.addID(0, "*")
+	<-time.After(5 * time.Millisecond) // so that the next ID is larger
+	r.rdb = old
+	x := r.addID(0, "*")
+	r.await(0, x)
+	<-time.After(5 * time.Millisecond)
+	r.rdb = promoted
+	z := r.addID(0, "*")
+	m.proxy.SetTarget(replica.Addr())
+	m.proxy.CutAll()
+	r.await(0, z)
+	select {
+	case <-r.event(0, y):
+	default:
+		t.Errorf("%s is processed before %s", z, y)
+	}
+	r.await(0, y)
+	r.rest()
+}
+
 // A replica that lacks the last events becomes the master. Asynchronous replication loses them; the
 // partition continues.
 func TestReplicaBehindByEvents(t *testing.T) {

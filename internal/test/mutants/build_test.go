@@ -37,6 +37,7 @@ type program struct {
 	binary   string
 	dir      string // of the package's tests
 	variants map[string]variant
+	set      []string // variables of each run
 }
 
 // build builds the tests of a package, from the module's root, with the variants of all lists, so

@@ -54,7 +54,7 @@ func (m chaosMutant) play(t *testing.T, p *program) (output string) {
 	defer cancel()
 	cmd := exec.CommandContext(ctx, p.binary, "-test.v", "-test.run", exactly(m.load))
 	cmd.Dir = p.dir
-	cmd.Env = append(p.environment(m.rule), "RUNNEL_CHAOS_FAULTS="+m.faults, "RUNNEL_CHAOS_BAD="+m.bad, "TMPDIR="+t.TempDir(),
+	cmd.Env = append(p.environment(m.rule), "RUNNEL_CHAOS_FAULTS="+m.faults, "RUNNEL_CHAOS_BAD="+m.bad, "RUNNEL_CHAOS_READS=group", "TMPDIR="+t.TempDir(),
 		fmt.Sprint("RUNNEL_CHAOS_DURATION=", chaosLimit), fmt.Sprint("RUNNEL_CHAOS_ROUND=", chaosRound), fmt.Sprint("RUNNEL_CHAOS_PATIENCE=", chaosPatience))
 	out, err := cmd.CombinedOutput()
 	if err != nil && len(out) == 0 {

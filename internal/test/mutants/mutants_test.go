@@ -65,11 +65,20 @@ func TestWebhookMutants(t *testing.T) {
 	}
 }
 
+// So is every rule of reads by position.
+func TestPositionMutants(t *testing.T) {
+	tier.Slow(t)
+	for pkg, list := range positionMutants {
+		t.Run(strings.ReplaceAll(pkg, "/", "_"), func(t *testing.T) { try(t, pkg, list, "RUNNEL_READS=position") })
+	}
+}
+
 // try runs the tests of a package that belong to mutants, each with its mutant, which it must notice, and
-// all of them without any.
-func try(t *testing.T, pkg string, mutants []mutant) {
+// all of them without any. The variables are set for each run.
+func try(t *testing.T, pkg string, mutants []mutant, variables ...string) {
 	t.Helper()
 	p := build(t, pkg)
+	p.set = variables
 	// With the same patience, beside the mutants, and with every rule in place, all these tests pass.
 	t.Run("every_rule", func(t *testing.T) {
 		t.Parallel()
@@ -118,7 +127,7 @@ func TestTextsOfMutantsAreThereOnce(t *testing.T) {
 // variants are the programs without one rule of all lists, by the rule.
 func variants() map[string]variant {
 	all := map[string]variant{}
-	for _, list := range append(slices.Concat(slices.Collect(maps.Values(stageMutants)), slices.Collect(maps.Values(scheduleMutants)), slices.Collect(maps.Values(webhookMutants))), mutants) {
+	for _, list := range append(slices.Concat(slices.Collect(maps.Values(stageMutants)), slices.Collect(maps.Values(scheduleMutants)), slices.Collect(maps.Values(webhookMutants)), slices.Collect(maps.Values(positionMutants))), mutants) {
 		for _, m := range list {
 			all[m.rule] = variant{m.rule, []edit{{m.file, m.old, m.new}}}
 		}
@@ -168,7 +177,7 @@ func (p *program) test(t *testing.T, rule, pattern string) (output string) {
 	}
 	cmd := exec.CommandContext(ctx, p.binary, "-test.run", pattern)
 	cmd.Dir = p.dir
-	cmd.Env = append(p.environment(rule), patienceVariable+"="+mutantPatience.String())
+	cmd.Env = append(append(p.environment(rule), p.set...), patienceVariable+"="+mutantPatience.String())
 	if rule == "" {
 		cmd.Env = append(cmd.Env, "RUNNEL_SIM_SEEDS=8") // make unraced and sim-short play more
 	} else {

@@ -1,0 +1,146 @@
+package mutants
+
+const (
+	commitLua     = "internal/store/lua/commit.lua"
+	tenureLua     = "internal/store/lua/tenure.lua"
+	positionGo    = "internal/worker/course_position.go"
+	prefetchAcks  = "internal/prefetch/acks.go"
+	mayHaveBegun  = "TestTakeoverKnowsWhatAnOwnerByPositionMayHaveBegun"
+	passesNothing = "TestACommitPassesNothingInsteadOfWhatWasRead"
+	notDone       = "TestAPositionPassesNothingThatIsNotDone"
+)
+
+// positionMutants are the rules of reads by position, by the package whose tests notice that they are missing.
+var positionMutants = map[string][]mutant{
+	"internal/store": {
+		{
+			"a commit compares the tenure", commitLua,
+			"if saved[1] ~= ARGV[1] then", "if false then",
+			"TestACommitMovesThePosition",
+		},
+		{
+			"a commit that was done before changes nothing", commitLua,
+			"if number <= done then return 'AGAIN' end", "",
+			"TestACommitMovesThePosition",
+		},
+		{
+			"a commit behind a forgotten one is refused", commitLua,
+			"if number > done + 1 then return 'BEHIND ' .. done end", "",
+			"TestACommitMovesThePosition",
+		},
+		{
+			"a commit passes nothing that it was not read of", commitLua,
+			"	return 'ABSENT'\n", "	done = number\n",
+			passesNothing,
+		},
+		{
+			"an entry that is dropped while it is processed holds nothing up", commitLua,
+			"ARGV[7] == '1') and #redis.call('XRANGE', log, '(' .. (saved[4] or '0-0'), ARGV[4], 'COUNT', 1) > 0 then", "ARGV[7] == '1') then",
+			passesNothing,
+		},
+		{
+			"each tenure counts its commits by itself", takeoverLua,
+			"'clean', 'begun', 'commit', 'reach', 'seen')", "'clean', 'begun', 'reach', 'seen')",
+			"TestACommitMovesThePosition",
+		},
+		{
+			"a refresh leaves the position to commits", refreshLua,
+			"	if by_position then\n		redis.call('HSET', own, 'seen', now)\n	elseif known[3] then", "	if known[3] then",
+			"TestACommitMovesThePosition",
+		},
+		{
+			"a refresh stores when the owner was there", refreshLua,
+			"		redis.call('HSET', own, 'seen', now)\n", "",
+			"TestARefreshStoresThatTheOwnerWasThere",
+		},
+		{
+			"a takeover stores how much its owner may begin", takeoverLua,
+			"if ARGV[7] ~= '' then", "if false then",
+			mayHaveBegun,
+		},
+		{
+			"a commit stores how much its owner may begin", commitLua,
+			"'reach', ARGV[6] .. ' ' .. ARGV[1]", "'number', ARGV[3]",
+			mayHaveBegun,
+		},
+		{
+			"what a dead owner may have begun is given", takeoverLua,
+			"first, given = begun(", "first = begun(",
+			mayHaveBegun,
+		},
+		{
+			"what came after the lock had ended has not begun", positionLua,
+			"if not came(after) then return first, last end", "",
+			mayHaveBegun,
+		},
+		{
+			"what was set aside is no suspect", positionLua,
+			"if not first and not (' ' .. aside .. ' '):find(' ' .. after .. ' ', 1, true) then first = after end", "first = first or after",
+			mayHaveBegun,
+		},
+		{
+			"what was taken out by position is set aside", tenureLua,
+			"local oldest = by_position(own, value) and redis.call('HGET', own, 'floor') or redis.call('XPENDING', log, group)[2]", "local oldest = redis.call('XPENDING', log, group)[2]",
+			mayHaveBegun,
+		},
+		{
+			"what was set aside is not taken out again", tenureLua,
+			"return before(floor, id) and not (' ' .. (aside or '') .. ' '):find(' ' .. id .. ' ', 1, true)", "return before(floor, id)",
+			mayHaveBegun,
+		},
+		{
+			"what the position has passed is not taken out", tenureLua,
+			"return before(floor, id) and not", "return not",
+			"TestALateParkParksNothingThatThePositionHasPassed",
+		},
+		{
+			"an owner reads on where what it has read is", "internal/store/lua/continues.lua",
+			"	out[i] = 0\n", "	out[i] = 1\n",
+			"TestContinue",
+		},
+		{
+			"who looks for an entry leaves nothing pending", "internal/store/lua/present.lua",
+			"	redis.call('XACK', log, group, id) -- it is pending now\n", "",
+			"TestContinue",
+		},
+		{
+			"by position what is lost is counted by what was read", refreshLua,
+			"if delivered and lag and read and delivered + lag == lost + read then return lost, 1, read end", "if info['last-delivered-id'] ~= at then return lost, 0, -1 end",
+			"TestLossesAreCountedByPosition",
+		},
+	},
+	"internal/prefetch": {
+		{
+			"a position passes nothing that is not done", prefetchAcks,
+			"if !a.byPosition || all == 0 ||", "if all >= 0 ||",
+			notDone,
+		},
+		{
+			"a commit that failed is repeated unchanged", prefetchAcks,
+			"	if a.byPosition {\n		a.again = len(a.flight) > 0\n		return\n	}\n", "",
+			notDone,
+		},
+		{
+			"the position has yet to pass what was parked", prefetchAcks,
+			"			a.done(ids)\n", "			a.strike(ids)\n",
+			notDone,
+		},
+		{
+			"what does not fit is read again", "internal/prefetch/buffer.go",
+			"b.behind = !b.cfg.ByPosition", "b.behind = true",
+			"TestByPositionWhatDoesNotFitIsReadAgain",
+		},
+	},
+	"internal/test/conformance": {
+		{
+			"an owner by position looks around after a new connection", positionGo,
+			"if len(doubted) == 0 {", "if len(doubted) >= 0 {",
+			"TestAnIDBelowThePositionComesFirst",
+		},
+		{
+			"nothing is taken that came over a connection that nobody looked over", positionGo,
+			"if err != nil || r.conn.Connections() == made {", "if err != nil || made > 0 {",
+			"TestAnIDBelowThePositionComesFirst",
+		},
+	},
+}
