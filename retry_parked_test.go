@@ -6,6 +6,7 @@ package runnel_test
 import (
 	"bytes"
 	"context"
+	"fmt"
 	"net"
 	"slices"
 	"sync/atomic"
@@ -113,6 +114,41 @@ func TestAFullParkForgetsNoAttempt(t *testing.T) {
 		wantNotes(t, &n, "a 1#1", "a 2#1", "a 3#1", "a 4#1")
 		if got := parkedIn(t, c.Cluster, 0); got != 4 {
 			t.Errorf("%d are parked", got)
+		}
+	})
+}
+
+// An event that cannot be decoded ends a batch before it. What lies behind it in the batch may be parked by then: the
+// position does not pass the event.
+func TestAnEventThatEndsABatchIsNotPassed(t *testing.T) {
+	fn := runnel.EachBatch(3, 50*time.Millisecond, func(_ context.Context, es []*runnel.Event, is []item) error {
+		for n, i := range is {
+			if i.N == 1 {
+				return runnel.FailedEvents(runnel.RetryAfter(errBad, 10*time.Second), es[n])
+			}
+		}
+		return nil
+	})
+	keyed := simulation{key: func(i item) string { return fmt.Sprint(i.N % 10) }}
+	keyed.run(t, fn, &runnel.ProcessorOptions{Retry: &runnel.Retry{Max: 2, Order: runnel.OrderKey}}, func(c *simulated) {
+		ready(c.Cluster, "a")
+		c.send(1)
+		c.Sleep(time.Second)
+		bad := xadd(0)
+		bad.Values = []any{"json", `{"N":`}
+		_, err := c.Redis().Pipelined(c.Context(), func(p redis.Pipeliner) error {
+			p.XAdd(c.Context(), xadd(2))
+			p.XAdd(c.Context(), bad)
+			p.XAdd(c.Context(), xadd(11)) // waits for 1
+			return nil
+		})
+		c.must(err)
+		c.Sleep(time.Minute)
+		if got := len(deadLetters(t, c.Cluster, 0)); got != 2 {
+			t.Errorf("%d dead letters, want 1 and what cannot be decoded", got)
+		}
+		if left := unsettled(t, c.Cluster, 1); left != 0 {
+			t.Errorf("%d events are not done", left)
 		}
 	})
 }

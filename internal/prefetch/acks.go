@@ -1,6 +1,7 @@
 package prefetch
 
 import (
+	"cmp"
 	"slices"
 
 	"github.com/runnel-go/runnel/internal/entryid"
@@ -15,8 +16,10 @@ type acks struct {
 	removed  []string // those of acking and flight whose data is gone; by position, that a script has moved out
 	progress progress
 
-	byPosition bool // one position acks all up to it; else each entry is acked by itself
-	again      bool // the entries with the acker are acked again, as they are
+	byPosition bool   // one position acks all up to it; else each entry is acked by itself
+	again      bool   // the entries with the acker are acked again, as they are
+	queue      *queue // what waits for the consumer, of which it may have given some back
+	dropped    string // the first entry that waited when the buffer was closed
 }
 
 // outstanding returns how many entries are done and not acked.
@@ -39,15 +42,24 @@ func (a *acks) done(ids []string) (tell, hurry bool) {
 	return tell && a.due() > 0, hurry
 }
 
-// due returns how many entries may go to the acker. By position those wait that are behind an entry with the
-// consumer.
+// due returns how many entries may go to the acker. By position those wait that are behind one that is not done.
 func (a *acks) due() int {
 	all := len(a.acking)
-	if !a.byPosition || all == 0 || len(a.taken) == 0 || entryid.Compare(a.acking[all-1], a.taken[0]) < 0 {
+	if !a.byPosition || all == 0 {
 		return all
 	}
-	n, _ := slices.BinarySearchFunc(a.acking, a.taken[0], entryid.Compare)
+	first := a.undone()
+	if first == "" || entryid.Compare(a.acking[all-1], first) < 0 {
+		return all
+	}
+	n, _ := slices.BinarySearchFunc(a.acking, first, entryid.Compare)
 	return n
+}
+
+// undone returns the first entry that is known and not done, "" for none. One that the consumer has given back may
+// lie before others that are done: those that were moved out of the partition meanwhile.
+func (a *acks) undone() string {
+	return cmp.Or(firstOf(a.taken), a.queue.firstID(), a.dropped)
 }
 
 // lost hands an entry without data to the acker.
@@ -118,7 +130,10 @@ func (a *acks) failed() {
 // position has yet to pass them.
 func (a *acks) moved(ids []string) (n int) {
 	if a.byPosition {
-		ids = slices.DeleteFunc(slices.Clone(ids), func(id string) bool { return !slices.Contains(a.taken, id) })
+		ids = slices.DeleteFunc(slices.Clone(ids), func(id string) bool {
+			_, taken := slices.BinarySearchFunc(a.taken, id, entryid.Compare)
+			return !taken
+		})
 		if len(ids) > 0 {
 			slices.SortFunc(ids, entryid.Compare)
 			a.removed = append(a.removed, ids...)
@@ -137,7 +152,7 @@ func (a *acks) moved(ids []string) (n int) {
 
 // confirm counts n acked entries, the last of them being last.
 func (a *acks) confirm(last string, n int) {
-	a.progress.confirm(last, n, firstOf(a.taken), firstOf(a.acking), firstOf(a.flight))
+	a.progress.confirm(last, n, a.undone(), firstOf(a.acking), firstOf(a.flight))
 }
 
 // removedOf returns those of the IDs whose data is gone, or that were moved out.

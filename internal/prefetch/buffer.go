@@ -72,11 +72,13 @@ func New(c Config) *Buffer {
 	if c.Wanted == nil {
 		c.Wanted = func() {}
 	}
-	return &Buffer{
+	b := &Buffer{
 		cfg: c, ready: make(chan struct{}, 1), position: c.Committed, count: c.Read,
 		room: room{capacity: c.Capacity, maxBytes: c.MaxBytes, window: window{fixed: !c.Adaptive}},
 		acks: acks{most: c.Capacity, byPosition: c.ByPosition, progress: progress{committed: c.Committed, read: c.Read}},
 	}
+	b.acks.queue = &b.queue
+	return b
 }
 
 // Push adds entries that were read, as far as the bounds allow, but at least one if the buffer is
@@ -245,6 +247,9 @@ func (b *Buffer) skipLost() {
 func (b *Buffer) Close() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	if b.queue.len() > 0 {
+		b.acks.dropped = b.queue.firstID()
+	}
 	b.closed = true
 	b.queue = queue{}
 	b.Signal()

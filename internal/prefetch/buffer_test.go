@@ -208,6 +208,32 @@ func TestAPositionPassesNothingThatIsNotDone(t *testing.T) {
 	commit("6-0", 6)
 }
 
+// An event that was given back is not done, whatever lies behind it was moved out of the partition.
+func TestAPositionPassesNothingThatWasGivenBack(t *testing.T) {
+	for _, byPosition := range []bool{false, true} {
+		b := New(Config{Capacity: 100, MaxBytes: 1 << 20, Committed: "0-0", ByPosition: byPosition})
+		all := entries(1, 5, 20)
+		b.Push(all)
+		mustTake(t, b, 5, 0)
+		b.Moved([]string{"3-0", "5-0"})
+		b.Untake([]redisconn.Entry{all[1], all[3]})
+		b.Done([]string{"1-0"})
+		commit := func(when, want string) {
+			t.Helper()
+			b.TakeAcks(math.MaxInt)
+			b.AcksConfirmed()
+			if committed, _ := b.Checkpoint(); committed != want {
+				t.Errorf("by position %v, %s: committed %s, want %s", byPosition, when, committed, want)
+			}
+		}
+		commit("two given back", map[bool]string{true: "1-0", false: "0-0"}[byPosition])
+		b.Done(mustTake(t, b, 1, 0))
+		commit("one of them done", map[bool]string{true: "3-0", false: "0-0"}[byPosition])
+		b.Close()
+		commit("closed", map[bool]string{true: "3-0", false: "0-0"}[byPosition])
+	}
+}
+
 // By position what does not fit is read again: Redis keeps nothing of it.
 func TestByPositionWhatDoesNotFitIsReadAgain(t *testing.T) {
 	b := New(Config{Capacity: 100, MaxBytes: 1000, Committed: "0-0", ByPosition: true})
