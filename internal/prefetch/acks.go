@@ -176,6 +176,17 @@ func (a *acks) lowest(waiting string) (lowest string) {
 	return lowest
 }
 
+// begun returns the last entry that the consumer was given, at least the committed one.
+func (a *acks) begun() (last string) {
+	last = a.progress.committed
+	for _, ids := range [][]string{a.flight, a.acking, a.taken} {
+		if n := len(ids); n > 0 && entryid.Compare(ids[n-1], last) > 0 {
+			last = ids[n-1]
+		}
+	}
+	return last
+}
+
 func firstOf(ids []string) string {
 	if len(ids) == 0 {
 		return ""

@@ -25,15 +25,16 @@ func (b *Buffer) Held() (waiting int, bytes int64, unacked int) {
 }
 
 // Owed are entries that were delivered and are not acked: the lowest that is with the
-// consumer, and the lowest that waits for it. "" stands for none.
-type Owed struct{ Taken, Waiting string }
+// consumer, and the lowest that waits for it. "" stands for none. Begun is the last one that the
+// consumer may have begun, at least the committed one.
+type Owed struct{ Taken, Waiting, Begun string }
 
-// Owed returns the lowest entries that are not done; none after Close.
+// Owed returns the lowest entries that are not done, none after Close, and the last that was begun.
 func (b *Buffer) Owed() Owed {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.closed {
-		return Owed{}
+		return Owed{Begun: b.acks.begun()}
 	}
-	return Owed{firstOf(b.acks.taken), b.queue.firstID()}
+	return Owed{firstOf(b.acks.taken), b.queue.firstID(), b.acks.begun()}
 }

@@ -21,7 +21,7 @@ type Claim struct {
 	Number   uint64
 	Expiry   time.Duration // of its lock; stored by Takeover for others to know
 	// Reach is how many entries behind the committed position the owner may begin, if it reads by position;
-	// 0: by group. It is stored, too, since Redis does not know what was begun.
+	// 0: by group. Takeover stores it, too, since Redis does not know what was begun, and Refresh does if it has grown.
 	Reach int64
 }
 

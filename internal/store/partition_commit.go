@@ -16,7 +16,7 @@ var ErrBehind = errors.New("the server has forgotten what was done")
 // A Commit says that an owner who reads by position is done with a partition up to an entry.
 type Commit struct {
 	Partition Partition
-	Claim     Claim // its Reach may have grown since the takeover
+	Claim     Claim
 	Number    int64 // of the commits of this ownership, from 1 on
 	Committed string
 	Read      int64 // entries ever appended up to Committed, less lost ones; -1: unknown
@@ -34,9 +34,10 @@ type Place struct {
 
 // Continue reports, in their order, which of some places the server that a reader is connected to can be read on
 // from. It cannot where it is another one, or has gone back, so that the place is none of its partition: that is to be
-// taken over again. Use it after a new connection, and before what that brings: see redisconn.Reader.Connections.
-func (c Owner) Continue(ctx context.Context, r *redisconn.Reader, places []Place) ([]bool, error) {
-	out := make([]bool, len(places))
+// taken over again. With an error nothing is known of a place. Use it after a new connection, and before what that
+// brings: see redisconn.Reader.Connections.
+func (c Owner) Continue(ctx context.Context, r *redisconn.Reader, places []Place) (out []bool, errs []error) {
+	out, errs = make([]bool, len(places)), make([]error, len(places))
 	for _, part := range c.Slots(len(places), partitionsPerTrip, func(i int) string { return places[i].Partition.Log }) {
 		var keys []string
 		var args []any
@@ -49,14 +50,15 @@ func (c Owner) Continue(ctx context.Context, r *redisconn.Reader, places []Place
 		if err == nil && len(found) != len(part) {
 			err = fmt.Errorf("reply for %d partitions, of %d", len(found), len(part))
 		}
-		if err != nil {
-			return nil, places[part[0]].Partition.wrap("read on", classify(err))
-		}
 		for n, i := range part {
-			out[i] = found[n]
+			if err != nil {
+				errs[i] = places[i].Partition.wrap("read on", classify(err))
+			} else {
+				out[i] = found[n]
+			}
 		}
 	}
-	return out, nil
+	return out, errs
 }
 
 // Commit stores commits, in one round trip with a timeout of its own. Results are in their order: nil for
@@ -70,8 +72,7 @@ func (c Owner) Commit(ctx context.Context, commits []Commit) []error {
 	for i, one := range commits {
 		p := one.Partition
 		calls[i] = redisconn.ScriptCall(ctx, commitScript, []string{p.Log, p.Own}, one.Claim.LockValue(),
-			GroupName(p.Processor, one.Claim.Executor), one.Number, one.Committed, known(one.Read), one.Claim.Reach,
-			strings.Join(one.TakenOut, " "), one.Large)
+			GroupName(p.Processor, one.Claim.Executor), one.Number, one.Committed, known(one.Read), strings.Join(one.TakenOut, " "), one.Large)
 	}
 	redisconn.Pipeline(ctx, c.NoRetry, calls)
 	errs := make([]error, len(commits))

@@ -163,7 +163,9 @@ func TestContinue(t *testing.T) {
 			for _, id := range last {
 				places = append(places, Place{Partition: p, Claim: claim, Last: id})
 			}
-			return try(e.Continue(e.ctx(), r, places)).must(t)
+			found, errs := e.Continue(e.ctx(), r, places)
+			e.must(errors.Join(errs...))
+			return found
 		}
 		equal(t, "at 1-1, done; 1-2, the position; 1-3, not there; 1-4; 1-5, never there", on(me, "1-1", "1-2", "1-3", "1-4", "1-5"), []bool{true, true, false, true, false})
 		equal(t, "pending", e.pending(p, alice), 0)
@@ -222,8 +224,10 @@ var ended = []struct {
 	{"died behind a commit", func(e *env, p Partition, me Claim) { e.must(e.commit(p, me, 1, "1-3", 3)) }, "1-3", "1-5", true, "1-4", ""},
 	{"died idle", func(e *env, p Partition, me Claim) { e.must(e.commit(p, me, 1, "1-6", 6)) }, "1-6", "1-6", true, "", ""},
 	{"took more at once", func(e *env, p Partition, me Claim) {
-		me.Reach = 4
 		e.must(e.commit(p, me, 1, "1-1", 1))
+		for _, me.Reach = range []int64{4, 2} { // the second one was sent before
+			e.refresh(LeaseRequest{Partition: p, Claim: me, Committed: "1-1", Read: 1})
+		}
 	}, "1-1", "1-5", true, "1-2", ""},
 	{"parked one and died", func(e *env, p Partition, me Claim) { e.park(p, alice, "1-1") }, "0-0", "1-2", true, "1-2", "1-1"},
 	{"made a dead letter of the second and died", func(e *env, p Partition, me Claim) {
@@ -240,6 +244,14 @@ var ended = []struct {
 		e.must(e.commit(p, me, 1, "1-2", 2))
 		e.must(e.Unlock(e.ctx(), p, me))
 	}, "1-2", "1-2", false, "", ""},
+	{"released behind an event that failed", func(e *env, p Partition, me Claim) {
+		e.must(e.commit(p, me, 1, "1-2", 2))
+		try(e.Release(e.ctx(), LeaseRequest{Partition: p, Claim: me, Committed: "1-2", Read: 2, Begun: "1-4"})).must(e.t)
+	}, "1-2", "1-4", false, "", ""},
+	{"released what the server does not know", func(e *env, p Partition, me Claim) {
+		e.must(e.raw.Del(e.ctx(), p.Own).Err())
+		try(e.Release(e.ctx(), LeaseRequest{Partition: p, Claim: me, Read: -1, Begun: "1-3"})).must(e.t)
+	}, "0-0", "1-3", false, "", ""},
 	{"the next one died before it read", func(e *env, p Partition, me Claim) { e.own(p, byPosition(carol)) }, "0-0", "1-2", true, "1-1", ""},
 	{"all that came later cannot have begun", func(e *env, p Partition, me Claim) {
 		e.must(e.commit(p, me, 1, "1-6", 6))

@@ -33,6 +33,9 @@ type LeaseRequest struct {
 	// At is the last entry given to us, "" if nothing is to be counted, and Count is Read up to At.
 	At    string
 	Count int64
+
+	// Begun is the last entry that an owner by position may have begun, for Release; "" by group.
+	Begun string
 }
 
 func (r LeaseRequest) group() string { return GroupName(r.Partition.Processor, r.Claim.Executor) }
@@ -142,7 +145,7 @@ func (c Owner) leases(rs []LeaseRequest) int {
 }
 
 func refreshCall(ctx context.Context, expiry time.Duration, rs []LeaseRequest, part []int) *redisconn.Call {
-	const each = 6
+	const each = 7
 	keys, texts := make([]string, 0, 3*len(part)), make([]string, 0, each*len(part))
 	group, before := "", (*LeaseRequest)(nil)
 	for _, at := range part {
@@ -152,7 +155,7 @@ func refreshCall(ctx context.Context, expiry time.Duration, rs []LeaseRequest, p
 		}
 		before = r
 		keys = append(keys, r.Partition.Log, r.Partition.Lock, r.Partition.Own)
-		texts = append(texts, group, r.Claim.LockValue(), r.Committed, known(r.Read), r.At, known(r.Count))
+		texts = append(texts, group, r.Claim.LockValue(), r.Committed, known(r.Read), r.At, known(r.Count), known(cmp.Or(r.Claim.Reach, -1)))
 	}
 	args := make([]any, 1, 1+len(texts))
 	args[0] = milliseconds(expiry)

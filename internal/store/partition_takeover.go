@@ -141,11 +141,11 @@ func (c Owner) Unlock(ctx context.Context, p Partition, t Claim) error {
 }
 
 // Release is Unlock by an owner that knows its committed position, so that the next takeover need
-// not find it out. It reports whether the lock was there.
+// not find it out, and what it has begun behind it. It reports whether the lock was there.
 func (c Owner) Release(ctx context.Context, r LeaseRequest) (held bool, err error) {
-	var position []any
+	position := []any{r.Begun}
 	if r.Read >= 0 {
-		position = []any{r.Committed, r.Read}
+		position = append(position, r.Committed, r.Read)
 	}
 	held, err = c.unlock(ctx, r.Claim, []string{r.Partition.Lock, r.Partition.Own}, position...)
 	return held, r.Partition.wrap("unlock", err)

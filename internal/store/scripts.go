@@ -37,7 +37,7 @@ var (
 	ruleScript      = script("rule")
 	obtainScript    = script("obtain")
 	boundScript     = script("bound")
-	unlockScript    = script("unlock")
+	unlockScript    = script("prelude", "unlock")
 	goneScript      = script("gone")
 	commitScript    = script("prelude", "present", "commit")
 	continuesScript = script("prelude", "present", "continues")

@@ -23,18 +23,28 @@ const largeEntry = 16 << 10
 type byPosition struct{ m *member }
 
 func (c byPosition) read(ctx context.Context, r *reader, set []*partition, logs []string, count int, wait time.Duration) ([]redisconn.Chunk, error) {
-	after := make([]string, len(set))
 	for {
 		made, err := c.readOn(ctx, r, set)
-		if err != nil {
-			return nil, err
-		}
+		var keys, after []string
 		for i, p := range set {
-			after[i] = p.buffer.Last()
+			if p.connections == made && made > 0 {
+				keys, after = append(keys, logs[i]), append(after, p.buffer.Last())
+			}
 		}
-		chunks, err := r.conn.Follow(ctx, logs, after, count, wait)
-		if err != nil || r.conn.Connections() == made {
+		if err != nil {
+			wait = 0 // for those that can be read
+		}
+		var chunks []redisconn.Chunk
+		if len(keys) > 0 {
+			var failed error
+			chunks, failed = r.conn.Follow(ctx, keys, after, count, wait)
+			err = errors.Join(err, failed)
+		}
+		switch {
+		case r.conn.Connections() == made:
 			return chunks, err
+		case err != nil:
+			return nil, err
 		}
 		// They may be those of a server that has gone back, and are read again.
 	}
@@ -42,35 +52,57 @@ func (c byPosition) read(ctx context.Context, r *reader, set []*partition, logs 
 
 // readOn makes sure that the servers that a reader is connected to are where it has come. If one of them is not, as
 // after a failover to a replica that was behind, entries may have come before those that were read: the partition
-// is taken over again, from the position that the server has. It returns the number of connections that it looked over.
+// is taken over again, from the position that the server has. It returns the number of connections that it looked over;
+// partitions with that number may be read. An error is about others.
 func (c byPosition) readOn(ctx context.Context, r *reader, set []*partition) (made int64, err error) {
 	for {
 		made = r.conn.Connections()
 		var doubted []*partition
 		var places []store.Place
 		for _, p := range set {
-			if made == 0 || p.connections != made {
+			if (made == 0 || p.connections != made) && !p.life.isLost() {
 				doubted, places = append(doubted, p), append(places, store.Place{Partition: p.keys, Claim: p.claim, Last: p.buffer.Last()})
 			}
 		}
 		if len(doubted) == 0 {
 			return made, nil
 		}
-		good, err := c.m.w.client.Continue(ctx, r.conn, places)
-		if err != nil {
-			return made, err
+		found, errs := c.m.w.client.Continue(ctx, r.conn, places)
+		failed := errors.Join(errs...)
+		if failed == nil {
+			r.answered(true) // also if each read breaks off before anything comes
 		}
-		r.answered(true) // also if each read breaks off before anything comes
-		if r.conn.Connections() != made {
+		if r.conn.Connections() != made && failed == nil {
 			continue // some of it was said by others than those that will be read
 		}
+		var bad []*partition
 		for i, p := range doubted {
-			if p.connections = made; !good[i] {
-				c.m.releases.behind(p, errors.New("the server does not have what was read of it"))
+			switch {
+			case errs[i] != nil || r.conn.Connections() != made:
+			case found[i]:
+				p.connections = made
+			default:
+				bad = append(bad, p)
 			}
 		}
-		return made, nil
+		return made, errors.Join(append(errs, c.doubt(ctx, bad))...)
 	}
+}
+
+// errNotThere is why a partition is taken over again that cannot be read on.
+var errNotThere = errors.New("the server does not have what was read of it")
+
+// doubt ends ownerships that cannot be read on: what of them is lost, or goes on anew.
+func (c byPosition) doubt(ctx context.Context, bad []*partition) error {
+	for _, p := range bad {
+		switch err := c.m.releases.probe(ctx, []*partition{p}, errNotThere); {
+		case errors.Is(err, errNotThere):
+			c.m.releases.behind(p, err)
+		case err != nil:
+			return err
+		}
+	}
+	return nil
 }
 
 func (byPosition) unsettled(context.Context, *reader, []*partition) {}
@@ -86,7 +118,6 @@ func (c byPosition) confirm(ctx context.Context, work []*partition) (of []*parti
 		}
 		p.processed.flush() // again: these may be the last events
 		one := store.Commit{Partition: p.keys, Claim: p.claim, Number: p.commits + 1, Committed: ids[len(ids)-1], Read: -1, TakenOut: takenOut, Large: large}
-		one.Claim.Reach = max(one.Claim.Reach, reachOf(p.most.Load()))
 		if _, read := p.buffer.Checkpoint(); read >= 0 {
 			one.Read = read + int64(len(ids))
 		}
@@ -113,6 +144,27 @@ func (c byPosition) renewed(_ context.Context, p *partition, sent store.LeaseReq
 		c.m.releases.behind(p, fmt.Errorf("the server has the position %s, not %s", stored, sent.Committed))
 	}
 	return nil
+}
+
+// reachFor waits until Redis knows that so many events may be begun at once, if that is more than ever.
+func (p *partition) reachFor(n int) {
+	want := reachOf(int64(n))
+	if p.claim.Reach == 0 || want <= p.reached.Load() {
+		return
+	}
+	p.reach.Store(max(want, p.reach.Load()))
+	for p.reached.Load() < want && !p.life.isEnding() {
+		p.changed()
+		doze(p.buffer.Ready(), p.leaseLength())
+	}
+}
+
+// reaches notes how many events may be begun, as Redis knows it.
+func (p *partition) reaches(reach int64) {
+	if reach > p.reached.Load() {
+		p.reached.Store(reach)
+		p.buffer.Signal()
+	}
 }
 
 // reachOf returns how many entries behind the committed position an owner may begin at most, that has so many done

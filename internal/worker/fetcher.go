@@ -323,7 +323,7 @@ func (r *reader) failed(ctx context.Context, set []*partition, err error) error 
 		}
 		r.f.target.Store(1) // the reply may have been too large to arrive in time
 		return err
-	case errors.Is(err, redisconn.ErrNoGroup):
+	case errors.Is(err, redisconn.ErrNoGroup), errors.Is(err, redisconn.ErrWrongType):
 		r.f.x.count.Fenced.Add(1)
 		r.finish()
 		return r.f.x.releases.probe(ctx, set, err)

@@ -161,11 +161,7 @@ func (h *heartbeat) refresh(ctx context.Context) (partly bool, err error) {
 		return false, failed
 	}
 	h.m.w.rules.sawGenerations(refreshed.Rules)
-	if refreshed.Now > 0 {
-		if step := h.m.latencies.sync(refreshed.Now, sent, monotime.Now()); step != 0 {
-			h.m.log.Error("redis clock jumped", "member", h.m.id, "step", step.Round(time.Second), "help", help.Clock)
-		}
-	}
+	h.sawClock(refreshed.Now, sent)
 	if failed == nil {
 		h.m.count.Refreshes.Add(1)
 	}
@@ -180,6 +176,7 @@ func (h *heartbeat) refresh(ctx context.Context) (partly bool, err error) {
 			continue
 		}
 		p.lease.end.Store(leaseDeadline(sent, h.m.p.Lease))
+		p.reaches(renewals[n].Claim.Reach)
 		p.beat.gaps.take(p, renewals[n], renewed[n])
 		h.wentBack(p, calm[n], renewals[n], renewed[n])
 		if renewed[n].OperatorVersion != p.beat.notifications {
@@ -196,4 +193,14 @@ func (h *heartbeat) refresh(ctx context.Context) (partly bool, err error) {
 		h.m.coord.Unread(refreshed.Unread)
 	}
 	return failed != nil || refreshed.Unread != nil, late
+}
+
+// sawClock compares the server's clock with ours; now is 0 if it did not tell.
+func (h *heartbeat) sawClock(now, sent int64) {
+	if now == 0 {
+		return
+	}
+	if step := h.m.latencies.sync(now, sent, monotime.Now()); step != 0 {
+		h.m.log.Error("redis clock jumped", "member", h.m.id, "step", step.Round(time.Second), "help", help.Clock)
+	}
 }

@@ -16,6 +16,7 @@ type lifecycle struct {
 	retaken   atomic.Bool   // see releaser.retake
 	freeing   atomic.Bool   // the lock is being released
 	groupGone atomic.Bool   // our consumer group was destroyed
+	behind    atomic.Bool   // see releaser.behind
 	ended     chan struct{} // closed at the end of releaser.end
 }
 

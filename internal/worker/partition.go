@@ -40,7 +40,8 @@ type partition struct {
 	// By position.
 	commits     int64        // that were stored; of the acker
 	connections int64        // of the reader when its server was known to be where the buffer is; of the reader
-	most        atomic.Int64 // that were asked for at once
+	reach       atomic.Int64 // what may be begun behind the committed position, as it is wanted
+	reached     atomic.Int64 // that Redis knows
 
 	life      lifecycle
 	processed tally
@@ -84,6 +85,8 @@ func newPartition(m *member, place store.Partition, number store.Claim, pos stor
 	}
 	p.init()
 	p.lease.end.Store(lease)
+	p.reach.Store(number.Reach)
+	p.reached.Store(number.Reach)
 	p.beat.gaps.seen, p.beat.stored.calm, p.beat.notifications = pos.Lost, true, pos.OperatorVersion
 	p.buffer = prefetch.New(prefetch.Config{
 		Capacity: m.p.Prefetch, Adaptive: m.p.Adapt, MaxBytes: m.p.PrefetchBytes, Committed: pos.Committed, Read: max(pos.Read-pos.Lost, -1), ByPosition: m.p.ByPosition,
@@ -123,7 +126,9 @@ func (p *partition) retry()                     { p.buffer.Interrupt() }
 // leaseRequest asks for the refresh of the lease.
 func (p *partition) leaseRequest() store.LeaseRequest {
 	committed, read := p.buffer.Checkpoint()
-	return store.LeaseRequest{Partition: p.keys, Claim: p.claim, Committed: committed, Read: read}
+	claim := p.claim
+	claim.Reach = p.reach.Load()
+	return store.LeaseRequest{Partition: p.keys, Claim: claim, Committed: committed, Read: read}
 }
 
 // receive adds entries that were read, and returns the size of the largest. After a failover to

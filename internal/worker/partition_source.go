@@ -31,12 +31,10 @@ type partitionSource struct {
 
 // Take is Source.Take: a parked event whose time has come, else new ones.
 func (s *partitionSource) Take(n int, within time.Duration) ([]redisconn.Entry, error) {
-	if int64(n) > s.p.most.Load() {
-		s.p.most.Store(int64(n))
-	}
 	s.timing.endNow()
 	s.share.end()
 	s.p.leave()
+	s.p.reachFor(n)
 	if s.turn.held != notIsolated {
 		s.p.flush() // else done events could be blamed for what others begin now; a loss is seen below
 	}

@@ -49,6 +49,8 @@ func (r *releaser) end(p *partition) {
 			r.m.ownerships.addStuck(p)
 		case quiet && p.flush():
 			r.unlock(p)
+		case quiet && p.life.behind.Load():
+			r.unlock(p)
 		default:
 			if p.life.groupGone.Load() {
 				r.saveCommitted(p)
@@ -134,8 +136,15 @@ func (r *releaser) unlock(p *partition) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(r.m.ctx), max(0, time.Duration(p.lease.end.Load()-monotime.Now())))
 	defer cancel()
 	retry := outage.New(p.log, "release of the lock", &p.count.Errors)
+	request := p.leaseRequest()
+	if r.m.p.ByPosition {
+		request.Begun = p.buffer.Owed().Begun
+	}
+	if p.life.behind.Load() {
+		request.Read = -1 // the server has a position of its own
+	}
 	for {
-		held, err := r.m.w.client.Release(ctx, p.leaseRequest())
+		held, err := r.m.w.client.Release(ctx, request)
 		if err == nil && !held { // for example after Redis has forgotten the membership
 			r.takeOut(p)
 		}
@@ -174,7 +183,7 @@ func (r *releaser) takeOut(p *partition) {
 }
 
 // suspect checks an ownership whose group refused an ack. If the ownership holds, its acks are
-// sent again.
+// sent again; by position, the partition is taken over again.
 func (r *releaser) suspect(p *partition) {
 	r.m.wg.Go(func() {
 		// Not the handler's context: the drain needs the answer too.
@@ -186,7 +195,12 @@ func (r *releaser) suspect(p *partition) {
 				return
 			}
 			retry.Wait(ctx, err)
-			if errors.Is(err, store.ErrFenced) {
+			switch {
+			case !errors.Is(err, store.ErrFenced):
+			case r.m.p.ByPosition: // nobody has it, and Redis has forgotten that we do
+				r.behind(p, err)
+				return
+			default:
 				r.m.acks.mark(p)
 				return
 			}
@@ -258,6 +272,10 @@ func (r *releaser) repeat(p *partition, why error) {
 // behind ends an ownership at once that Redis has forgotten something of which an owner by position needs, and takes the
 // partition over again.
 func (r *releaser) behind(p *partition, why error) {
+	if p.life.isLost() {
+		return
+	}
+	p.life.behind.Store(true)
 	if !p.lose() {
 		return
 	}

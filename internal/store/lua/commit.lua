@@ -2,11 +2,10 @@
 -- numbered from 1: one that is repeated, or late, changes nothing, and a gap tells that the server has forgotten some.
 -- Behind the prelude and present.lua.
 --
--- KEYS    1 partition   2 ownership hash: tenure, commit, floor, read, reach, lost, aside
+-- KEYS    1 partition   2 ownership hash: tenure, commit, floor, read, lost, aside
 -- ARGV    1 lock value   2 group   3 number of the commit   4 the floor   5 entries read up to it, without lost
---         ones, or ''   6 how many entries behind the floor the owner may begin   7 the IDs up to the floor of
---         what this tenure has taken out of the partition since the commit before, with a space between
---         them   8 1 if the entry at the floor may be large, else 0
+--         ones, or ''   6 the IDs up to the floor of what this tenure has taken out of the partition since the commit
+--         before, with a space between them   7 1 if the entry at the floor may be large, else 0
 -- Returns 'OK', 'AGAIN' for one that was done before, 'BEHIND <why>' for one that the server cannot follow
 -- Errors  FENCED when another tenure has the partition, or the group is gone
 local log, own, number = KEYS[1], KEYS[2], tonumber(ARGV[3])
@@ -18,10 +17,10 @@ if number > done + 1 then return 'BEHIND it knows ' .. done .. ' commits, not ' 
 
 -- A server that was behind may know every commit, and not what was done since. Then entries up to the floor may
 -- be others than those that were read, and what was taken out may be back.
-for id in ARGV[7]:gmatch('%S+') do
+for id in ARGV[6]:gmatch('%S+') do
 	if not (' ' .. (saved[5] or '') .. ' '):find(' ' .. id .. ' ', 1, true) then return 'BEHIND ' .. id .. ' was not taken out' end
 end
-if not is_there(log, ARGV[2], ARGV[4], ARGV[8] == '1') then -- dropped while it was processed, or it never was
+if not is_there(log, ARGV[2], ARGV[4], ARGV[7] == '1') then -- dropped while it was processed, or it never was
 	local other = redis.call('XRANGE', log, '(' .. (saved[4] or '0-0'), ARGV[4], 'COUNT', 1)[1]
 	if other then return 'BEHIND it has ' .. other[1] .. ', and not ' .. ARGV[4] end
 end
@@ -44,5 +43,5 @@ if moved.err then
 	redis.call('XGROUP', 'DESTROY', log, ARGV[2]) -- the embedded server has no SETID
 	redis.call('XGROUP', 'CREATE', log, ARGV[2], ARGV[4])
 end
-redis.call('HSET', own, 'commit', ARGV[3], 'floor', ARGV[4], 'read', read, 'reach', ARGV[6] .. ' ' .. ARGV[1])
+redis.call('HSET', own, 'commit', ARGV[3], 'floor', ARGV[4], 'read', read)
 return 'OK'

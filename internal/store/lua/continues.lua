@@ -3,19 +3,18 @@
 --
 -- KEYS    for each partition: partition, ownership hash
 -- ARGV    for each partition: lock value, group, the last ID that was read
--- Returns for each partition 1 if it may be read on; 0 if its tenure or group is gone, or that ID is neither
---         done nor there
+-- Returns for each partition 1 if it may be read on; 0 if its tenure or group is gone, a key holds a wrong type, or
+--         that ID is neither done nor there
+local function continues(log, own, value, group, last)
+	local saved = redis.call('HMGET', own, 'tenure', 'floor')
+	if saved[1] ~= value or redis.call('EXISTS', log) == 0 or not find_group(log, group) then return false end
+	if not before(saved[2] or '0-0', last) then return true end
+	return is_there(log, group, last, true)
+end
+
 local out = {}
 for i = 1, #KEYS / 2 do
-	local log, own, value, group, last = KEYS[2 * i - 1], KEYS[2 * i], ARGV[3 * i - 2], ARGV[3 * i - 1], ARGV[3 * i]
-	local saved = redis.call('HMGET', own, 'tenure', 'floor')
-	out[i] = 0
-	if saved[1] == value and redis.call('EXISTS', log) == 1 and find_group(log, group) then
-		if not before(saved[2] or '0-0', last) then
-			out[i] = 1
-		elseif is_there(log, group, last, true) then
-			out[i] = 1
-		end
-	end
+	local fine, so = pcall(continues, KEYS[2 * i - 1], KEYS[2 * i], ARGV[3 * i - 2], ARGV[3 * i - 1], ARGV[3 * i])
+	out[i] = fine and so and 1 or 0
 end
 return out

@@ -1,12 +1,14 @@
 -- Extends the leases of an executor's partitions, stores their floors as checkpoints, and counts
 -- entries that were removed before they were delivered. Never takes a lost lock again. Of a partition that
--- is read by position it stores when the owner was there, as commit.lua alone stores the floor.
+-- is read by position it stores when the owner was there and how much it may begin, as commit.lua alone stores the
+-- floor.
 --
 -- KEYS    for each partition: partition, lock, ownership hash
 -- ARGV    1 expiry in ms, then for each partition:
 --         group, lock value, floor, entries read at the floor or '', last ID that
 --         the owner was given or '' where nothing is to be counted, entries read up to
---         that or ''. What was lost is not among the entries read
+--         that or '', how many entries behind the floor an owner by position may begin or ''.
+--         What was lost is not among the entries read
 -- Returns a line for each partition, with a space between the words and "\n" at its
 --         end: state, number of pending entries, lowest pending ID or -, and where it
 --         is ours: number of changes by operators, number of entries lost, 1 if these
@@ -59,7 +61,7 @@ end
 local clock = redis.call('TIME')
 local now = string.format('%.0f', clock[1] * 1000 + math.floor(clock[2] / 1000))
 
-local function refresh(log, lock, own, group, value, floor, read, at, delivered)
+local function refresh(log, lock, own, group, value, floor, read, at, delivered, reach)
 	local held = redis.pcall('GET', lock)
 	if type(held) == 'table' then return '-2 0 -\n' end
 	if held ~= value then return '0 0 -\n' end
@@ -74,9 +76,11 @@ local function refresh(log, lock, own, group, value, floor, read, at, delivered)
 	if read ~= '' then read = string.format('%.0f', read + lost) end
 	-- If it may have forgotten the first takeover of all, our floor is none of this stream: what
 	-- was appended since may have smaller IDs, if the clock is behind.
-	local by_position = known[5] and known[5]:match(' (.*)$') == value
+	local may, by = (known[5] or ''):match('^(%d+) (.*)$')
+	local by_position = by == value
 	if by_position then
 		redis.call('HSET', own, 'seen', now)
+		if (tonumber(reach) or 0) > tonumber(may) then redis.call('HSET', own, 'reach', reach .. ' ' .. value) end
 	elseif known[3] then
 		redis.call('HSET', own, 'floor', floor, 'read', read)
 	end
@@ -93,8 +97,8 @@ end
 
 local out = {}
 for i = 0, #KEYS / 3 - 1 do
-	local k, a = i * 3, i * 6 + 1
+	local k, a = i * 3, i * 7 + 1
 	out[i + 1] = refresh(KEYS[k + 1], KEYS[k + 2], KEYS[k + 3],
-		ARGV[a + 1], ARGV[a + 2], ARGV[a + 3], ARGV[a + 4], ARGV[a + 5], ARGV[a + 6])
+		ARGV[a + 1], ARGV[a + 2], ARGV[a + 3], ARGV[a + 4], ARGV[a + 5], ARGV[a + 6], ARGV[a + 7])
 end
 return table.concat(out)
