@@ -258,3 +258,40 @@ func TestBlockWaitsAsLongAsItTakes(t *testing.T) {
 		}
 	})
 }
+
+// What DropOldest removes while the processor has it is processed, and not lost; what it has not read is lost, also
+// while it never comes to the end. (The embedded server does not tell how many were ever appended.)
+func TestDropOldestLosesNothingThatIsProcessed(t *testing.T) {
+	srv := redistest.Start(t)
+	rdb := srv.Client(t)
+	ranOnce(t, srv.URL(), runnel.DropOldest)
+	var seen numbered
+	open := make(chan struct{})
+	app, s := full(t, srv.URL(), runnel.DropOldest, func(_ context.Context, _ *runnel.Stream[item], e *runnel.Event, i item) error {
+		<-open
+		seen.see(e, i)
+		return nil
+	})
+	running(t, app)
+	const total = 20 * fullSize // of one partition
+	for n := 0; n < total; n += 20 {
+		batch := make([]item, 20)
+		for i := range batch {
+			batch[i] = item{(n + i) * fullParts}
+		}
+		if err := s.Send(t.Context(), batch...); err != nil {
+			t.Fatal(err)
+		}
+	}
+	lost := func() int {
+		n, _ := rdb.HGet(t.Context(), "__own:contract.items.p.0", "lost").Int()
+		return n
+	}
+	redistest.Eventually(t, "what was dropped unread is counted", func() bool { return lost() >= total-4*fullSize })
+	close(open)
+	redistest.Eventually(t, "all that is not lost is processed", func() bool { return lost()+seen.total() == total })
+	groups, err := rdb.XInfoGroups(t.Context(), "__strm:contract.items.0").Result()
+	if err != nil || len(groups) != 1 || groups[0].Lag != 0 {
+		t.Errorf("groups %+v, %v, want one without a lag", groups, err)
+	}
+}

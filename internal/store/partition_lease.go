@@ -34,7 +34,7 @@ type LeaseRequest struct {
 	At    string
 	Count int64
 
-	// Begun is the last entry that an owner by position may have begun, for Release; "" by group.
+	// Begun is the last entry that an owner by position, or one before it, may have begun, for Release; "" by group.
 	Begun string
 }
 

@@ -37,7 +37,7 @@ var (
 	ruleScript      = script("rule")
 	obtainScript    = script("obtain")
 	boundScript     = script("bound")
-	unlockScript    = script("prelude", "unlock")
+	unlockScript    = script("unlock")
 	goneScript      = script("gone")
 	commitScript    = script("prelude", "present", "commit")
 	continuesScript = script("prelude", "present", "continues")

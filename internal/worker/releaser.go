@@ -5,8 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"time"
 
+	"github.com/runnel-go/runnel/internal/entryid"
 	"github.com/runnel-go/runnel/internal/help"
 	"github.com/runnel-go/runnel/internal/monotime"
 	"github.com/runnel-go/runnel/internal/outage"
@@ -138,7 +140,7 @@ func (r *releaser) unlock(p *partition) {
 	retry := outage.New(p.log, "release of the lock", &p.count.Errors)
 	request := p.leaseRequest()
 	if r.m.p.ByPosition {
-		request.Begun = p.buffer.Owed().Begun
+		request.Begun = slices.MaxFunc([]string{p.buffer.Owed().Begun, p.source.given}, entryid.Compare)
 	}
 	if p.life.behind.Load() {
 		request.Read = -1 // the server has a position of its own

@@ -54,24 +54,28 @@ local function position(log, group, aside, foreign)
 end
 
 -- The first entry behind a floor that was not set aside, and the last of so many; nil for none. Entries that came later
--- than until, in ms, do not count. Where they are large all that there are may be among so many.
+-- than until, in ms, do not count. Of large entries about a megabyte is read, at least one: then all that there are may
+-- be among so many.
 local function begun(log, floor, most, till, aside)
-	local first, last, after, page = nil, nil, floor, 1
-	local function came(id) return tonumber(id:match('^%d+')) <= till end
-	while most > 0 do
-		local entries = redis.call('XRANGE', log, '(' .. after, '+', 'COUNT', math.min(page, most))
+	local first, last, after, moved = nil, nil, floor, {}
+	for id in aside:gmatch('%S+') do moved[id] = true end
+	local left = math.min(most, math.max(readable(log), 1))
+	local whole = left == most
+	for page = 1, math.huge do
+		if left == 0 then break end
+		local entries = redis.call('XRANGE', log, '(' .. after, '+', 'COUNT', page == 1 and 1 or math.min(left, 100))
+		if #entries == 0 then return first, last end
 		for _, entry in ipairs(entries) do
 			after = entry[1]
-			if not came(after) then return first, last end
+			if tonumber(after:match('^%d+')) > till then return first, last end
 			last = after
-			if not first and not (' ' .. aside .. ' '):find(' ' .. after .. ' ', 1, true) then first = after end
+			if not first and not moved[after] then first = after end
 		end
-		if #entries == 0 then return first, last end
-		most, page = most - #entries, 100
-		if not small_enough(log) then
-			local newest = ends(log, 'begun')
-			return first, before(last, newest) and newest or last
-		end
+		left = left - #entries
+	end
+	if not whole then
+		local newest = ends(log, 'begun')
+		if last and before(last, newest) then last = newest end
 	end
 	return first, last
 end
@@ -115,16 +119,6 @@ local function entries_between(log, after, to)
 		n, after = n + #entries, entries[#entries][1]
 		page = bytes - before_these < 100000 and 10 or 1
 	end
-end
-
--- Whether no entry up to an ID is left; left is the number of entries. A group in front of all lags
--- by all of them; further back a new group's lag is unknown, or less.
-local function trimmed_past(log, own, id, left)
-	local name = own .. '@' -- of no executor
-	redis.call('XGROUP', 'CREATE', log, name, id)
-	local lag = find_group(log, name)['lag']
-	redis.call('XGROUP', 'DESTROY', log, name)
-	return lag == left
 end
 
 local known

@@ -25,6 +25,14 @@ local function is_last(log, own, at)
 	return redis.call('XLEN', log) == 0 or ends(log, own) == at
 end
 
+-- Adds to what was lost what was dropped in front of all that is left, behind an ID: not all may ever be read.
+local function dropped(log, own, at, read, lost)
+	local left = redis.call('XLEN', log)
+	if not redis.REDIS_VERSION or not trimmed_past(log, own, at, left) then return lost end
+	local gap = (select(2, ends(log, own)) or 0) - left - lost - read
+	return gap > 0 and redis.call('HINCRBY', own, 'lost', gap) or lost
+end
+
 -- Every entry ever appended was either delivered to the processor or lost, which shows when nothing
 -- is left to deliver. Repeated, it finds nothing more.
 local function count(log, own, group, at, read, lost, by_position)
@@ -32,17 +40,19 @@ local function count(log, own, group, at, read, lost, by_position)
 	if not info then return lost, 0, -1 end
 	local delivered, lag, added = tonumber(info['entries-read'] or ''), tonumber(info['lag'] or ''), nil
 	if by_position then
-		if delivered and lag and read and delivered + lag == lost + read then return lost, 1, read end
+		added = appended(info, redis.call('XLEN', log))
+		if added and added == lost + (read or -1) then return lost, 1, read end
 	elseif info['last-delivered-id'] ~= at then
 		return lost, 0, -1 -- more is on its way
 	end
-	if (by_position or not (delivered and lag == 0)) and not is_last(log, own, at) then return lost, 0, -1 end
-	-- Redis 8 tells no lag of a stream without entries, whatever was removed from it unread.
-	if delivered and lag and (lag > 0 or redis.call('XLEN', log) > 0) then
-		added = delivered + lag
-	else
-		added = select(2, ends(log, own))
+	if (by_position or not (delivered and lag == 0)) and not is_last(log, own, at) then
+		return by_position and read and dropped(log, own, at, read, lost) or lost, 0, -1
 	end
+	-- Redis 8 tells no lag of a stream without entries, whatever was removed from it unread.
+	if not by_position and delivered and lag and (lag > 0 or redis.call('XLEN', log) > 0) then
+		added = delivered + lag
+	end
+	added = added or select(2, ends(log, own))
 	if not added then return lost, 1, -1 end -- the embedded server does not count
 	local gap = read and added - lost - read or 0
 	if gap > 0 then

@@ -1,10 +1,11 @@
 -- Makes room in a full partition: removes the oldest entries that every consumer group and every
 -- registered processor has acked; if told so and there still is no room, also the oldest that a
 -- processor needs. These count as lost for each processor that they were not delivered to; one that
--- was given them processes them, or counts them itself. Does nothing if there is room, and so may
+-- was given them processes them, or counts them itself; so does one that is read by position, of which Redis does not
+-- know what was read. Does nothing if there is room, and so may
 -- be repeated.
 --
--- KEYS    1 partition   2... the processors' ownership hashes: floor, lost
+-- KEYS    1 partition   2... the processors' ownership hashes: floor, lost, tenure, reach, open
 -- ARGV    1 size   2 number of entries that need room   3 '1' to drop
 --         4 length of an executor ID   5... the registered processors
 -- Returns {length, acked entries removed, entries dropped, who needs the oldest entry
@@ -17,7 +18,7 @@ if length + wanted <= size then return { length, 0, 0, '', 0 } end
 
 local groups, removed = groups_of(log), 0
 local lost = {}
-for i = 2, #KEYS do lost[i] = redis.call('HMGET', KEYS[i], 'lost', 'floor') end
+for i = 2, #KEYS do lost[i] = redis.call('HMGET', KEYS[i], 'lost', 'floor', 'tenure', 'reach', 'open') end
 local keep, holder, foreign = acked_by_all(log, groups, id_length, 5)
 local kind = foreign and 2 or keep and 1 or 0
 if keep then
@@ -41,7 +42,8 @@ end
 local positions = {}
 for i = 5, #ARGV do
 	local group, saved = at[ARGV[i]], lost[i - 3]
-	positions[i - 4] = { own = KEYS[i - 3], group = group, last = group and group['last-delivered-id'] or saved[2] or '0-0', n = 0 }
+	local counts = redis.REDIS_VERSION and saved[5] == '1' and saved[4] and saved[4]:match(' (.*)$') == saved[3]
+	positions[i - 4] = { counts = counts, own = KEYS[i - 3], group = group, last = group and group['last-delivered-id'] or saved[2] or '0-0', n = 0 }
 end
 table.sort(positions, function(a, b) return before(a.last, b.last) end)
 
@@ -60,7 +62,7 @@ for i = 1, #positions + 1 do
 end
 for _, position in ipairs(positions) do
 	local n, group = position.n, position.group
-	if n > 0 then
+	if n > 0 and not position.counts then
 		redis.call('HINCRBY', position.own, 'lost', n)
 		if group and group['entries-read'] then -- else the server's own lag counts them for ever
 			redis.call('XGROUP', 'SETID', log, group['name'], position.last, 'ENTRIESREAD',

@@ -37,3 +37,13 @@ local function ends(log, own)
 	local info = map(redis.call('XINFO', 'STREAM', log))
 	return last_id(log, info), info['entries-added']
 end
+
+-- Whether no entry up to an ID is left; left is the number of entries. A group in front of all lags
+-- by all of them; further back a new group's lag is unknown, or less.
+local function trimmed_past(log, own, id, left)
+	local name = own .. '@' -- of no executor
+	redis.call('XGROUP', 'CREATE', log, name, id)
+	local lag = find_group(log, name)['lag']
+	redis.call('XGROUP', 'DESTROY', log, name)
+	return lag == left
+end

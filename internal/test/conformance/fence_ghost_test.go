@@ -87,7 +87,7 @@ func (r *rig) onRefresh(p *faultproxy.Proxy, n int) *faultproxy.Rule {
 }
 
 func (r *rig) onUnlock(p *faultproxy.Proxy, n, partition int) *faultproxy.Rule {
-	return p.On("EVALSHA", n).Containing("*8\r\n$7\r\nevalsha\r\n", line("2"), line(r.lock(partition)), line(r.own(partition)))
+	return p.On("EVALSHA", n).Containing("*9\r\n$7\r\nevalsha\r\n", line("2"), line(r.lock(partition)), line(r.own(partition)))
 }
 
 func (r *rig) onSwap(p *faultproxy.Proxy, n int) *faultproxy.Rule {
