@@ -294,6 +294,9 @@ func (r *releaser) retake(p *partition) {
 		return
 	}
 	r.m.wg.Go(func() {
+		if p.life.behind.Load() { // what the end stores would hide what is forgotten
+			r.m.heartbeat.askForgotten(context.WithoutCancel(r.m.ctx))
+		}
 		r.end(p)
 		// Not after Release has returned, or after the partition was owned again: then the
 		// coordinator decides.

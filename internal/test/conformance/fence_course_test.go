@@ -37,7 +37,7 @@ func (r *rig) onAck(p *faultproxy.Proxy, n, partition int) *faultproxy.Rule {
 	if byPosition {
 		log, own := r.partition(partition), r.own(partition)
 		two := fmt.Sprintf("\r\n2\r\n$%d\r\n%s\r\n$%d\r\n%s\r\n", len(log), log, len(own), own)
-		return p.On("EVALSHA", n).Containing("*13\r\n$7\r\nevalsha\r\n", two)
+		return p.On("EVALSHA", n).Containing("*12\r\n$7\r\nevalsha\r\n", two)
 	}
 	return p.On("XACK", n).Containing(line(r.partition(partition)))
 }
