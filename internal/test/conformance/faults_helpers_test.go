@@ -122,8 +122,22 @@ func (a *parcelApp) ended(limit time.Duration) error {
 // ready waits until the workers own their assignments, all in the same membership.
 func ready(t testing.TB, limit time.Duration, workers ...*parcelApp) time.Duration {
 	t.Helper()
+	why := map[string]error{}
+	defer func() {
+		if t.Failed() {
+			t.Logf("not ready: %v", why)
+		}
+	}()
 	return await(t, "all workers to be ready", limit, func() bool {
-		return !slices.ContainsFunc(workers, func(a *parcelApp) bool { return a.app.Ready() != nil })
+		for _, a := range workers {
+			why[a.name] = a.app.Ready()
+			select {
+			case <-a.done:
+				why[a.name] = fmt.Errorf("it has ended: %w", a.err)
+			default:
+			}
+		}
+		return !slices.ContainsFunc(workers, func(a *parcelApp) bool { return why[a.name] != nil })
 	})
 }
 
