@@ -77,6 +77,8 @@ cross: ## check the types of everything for darwin and windows, tests too
 # These have leases of some seconds, which lapse on a busy machine: two run at once, chaos alone.
 SUITES := ./internal/test/conformance ./internal/test/cluster ./internal/test/upgrade
 ALONE  := ./internal/test/chaos
+# What processors promise, which holds by position as by group.
+PROMISES := ./internal/test/conformance ./internal/test/cluster
 
 # What these test runs in one goroutine or in other programs, or starts no goroutine and is
 # called from several by what is raced: the race detector finds nothing there. make quick has
@@ -96,10 +98,11 @@ SIM := GOGC=400 $(GO)
 race: ## all tests of what runs in several goroutines with the race detector
 	$(SIM) test -race -ldflags=-w -vet off -timeout $(TIMEOUT) -p 4 $(RACED)
 
-suites: ## what hurts workers and servers, with the race detector: conformance, cluster, upgrade, chaos
+suites: ## what hurts workers and servers, with the race detector: conformance, cluster, upgrade, chaos; the first two also by position
 	@cd internal/test/upgrade && $(GO) build -trimpath -buildvcs=false -o /dev/null ./testdata/worker # not beside those leases
 	$(SIM) test -race -ldflags=-w -vet off -timeout $(TIMEOUT) -p 2 $(SUITES)
 	$(GO) test -race -ldflags=-w -vet off -timeout $(TIMEOUT) $(ALONE)
+	RUNNEL_READS=position $(SIM) test -vet off -timeout $(TIMEOUT) -p 2 $(PROMISES)
 
 unraced: ## what the race detector would find nothing in, or distort: other programs, the model, memory, requests
 	$(SIM) test -vet off -timeout $(TIMEOUT) -p 2 $(OTHERS)
