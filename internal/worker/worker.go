@@ -178,24 +178,18 @@ func (w *Worker) haltErr() error {
 func (w *Worker) stopping() bool { return w.running.Err() != nil }
 
 // connect checks the server and the metadata. It retries for startPatience while the server is
-// unreachable, and as long as it loads its data. A try cut off by the deadline has no other error, so
-// connect returns the error of the try before it.
+// unreachable. A try cut off by the deadline has no other error, so connect returns the error of
+// the try before it.
 func (w *Worker) connect(ctx context.Context) error {
 	deadline := time.Now().Add(startPatience)
-	loading := outage.New(w.log, "start", nil)
+	dctx, cancel := context.WithDeadline(ctx, deadline)
+	defer cancel()
 	var before error
 	for {
-		dctx, cancel := context.WithDeadline(ctx, deadline)
 		err := w.try(dctx)
-		cancel()
 		now := time.Now()
-		if redisconn.ReplyHas(err, "LOADING ") {
-			loading.Failed(ctx, err)
-			deadline = now.Add(startPatience)
-		}
 		switch {
 		case err == nil || !redisconn.Unavailable(err):
-			loading.Recovered()
 			return err
 		case before != nil && !now.Before(deadline):
 			return before

@@ -252,6 +252,9 @@ func TestLoadingServer(t *testing.T) {
 	late := s.start(srv.URL(), "w2")
 	began := time.Now()
 	s.refused("LOADING")
+	if err := once.ConfigSet(t.Context(), "key-load-delay", "0").Err(); err != nil { // a worker that starts waits for 5 s
+		t.Fatal(err)
+	}
 	receive(t, "the end of loading", restarted)
 	t.Logf("it loaded for %v more", time.Since(began).Round(time.Millisecond))
 	ended := time.Now()
