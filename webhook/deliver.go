@@ -2,7 +2,7 @@ package webhook
 
 import (
 	"context"
-	"sync"
+	"errors"
 
 	"github.com/runnel-go/runnel"
 	"github.com/runnel-go/runnel/internal/worker"
@@ -17,8 +17,11 @@ func (b *Bus) process(ctx context.Context, events *runnel.Events[struct{ Sub str
 		return err
 	}
 	o := newOwner(ctx, b, worker.OwnershipOf(ctx))
-	var owning sync.WaitGroup
-	owning.Go(o.run)
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		o.run()
+	}()
 	for batch := range events.Take(hintsAtOnce, 0).Raw() {
 		var names []string
 		for _, e := range batch {
@@ -26,6 +29,15 @@ func (b *Bus) process(ctx context.Context, events *runnel.Events[struct{ Sub str
 		}
 		o.mail.post(func() { o.reload(names...) })
 	}
-	owning.Wait()
+	select {
+	case <-ended:
+		return nil
+	case <-ctx.Done():
+	}
+	// What a lost ownership still does is fenced, or ends with its lease. It may wait for a server that does not answer, for
+	// longer than the worker would wait for this function.
+	if !errors.Is(context.Cause(ctx), runnel.ErrLost) {
+		<-ended
+	}
 	return nil
 }
