@@ -17,7 +17,7 @@ const forgottenAtOnce = 1000
 
 // renewed finds entries that are pending though they were acked, and those that are not though they were
 // not.
-func (c byGroup) renewed(ctx context.Context, p *partition, _ store.LeaseRequest, before prefetch.Owed, r store.LeaseResult) error {
+func (c byGroup) renewed(ctx context.Context, p *partition, sent store.LeaseRequest, before prefetch.Owed, r store.LeaseResult) error {
 	return errors.Join(c.ackForgotten(ctx, p, r), c.recover(ctx, p, before, r))
 }
 
