@@ -40,13 +40,14 @@ local function count(log, own, group, at, read, lost, by_position)
 	local info = find_group(log, group)
 	if not info then return lost, 0, -1 end
 	local delivered, lag, added = tonumber(info['entries-read'] or ''), tonumber(info['lag'] or ''), nil
+	local left = by_position and redis.call('XLEN', log)
 	if by_position then
-		added = appended(info, redis.call('XLEN', log))
+		added = appended(info, left)
 		if added and added == lost + (read or -1) then return lost, 1, read end
 	elseif info['last-delivered-id'] ~= at then
 		return lost, 0, -1 -- more is on its way
 	end
-	if (by_position or not (delivered and lag == 0)) and not is_last(log, own, at) then
+	if left ~= 0 and (by_position or not (delivered and lag == 0)) and not is_last(log, own, at) then
 		return by_position and read and dropped(log, own, at, read, lost) or lost, 0, -1
 	end
 	-- Redis 8 tells no lag of a stream without entries, whatever was removed from it unread.
