@@ -116,7 +116,7 @@ type ProcessorOptions struct {
 	JoinDelay time.Duration
 
 	// Reads is how positions are kept. A processor may change it in a rolling restart: each takeover finds the
-	// position, whoever stored it. RUNNEL_READS, group or position; default ByGroup.
+	// position, stored in either way. RUNNEL_READS, group or position; default ByGroup.
 	Reads Reads
 
 	// Prefetch is how many events are read ahead per partition, and how many may be

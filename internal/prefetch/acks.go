@@ -103,7 +103,7 @@ func (a *acks) confirmed() (n int) {
 	n = len(a.flight)
 	if n > 0 {
 		last := a.flight[n-1]
-		a.removed = slices.DeleteFunc(a.removed, func(id string) bool { return slices.Contains(a.flight, id) })
+		a.removed = slices.DeleteFunc(a.removed, func(id string) bool { return isIn(a.flight, id) })
 		if !a.byPosition {
 			a.progress.remember(a.flight)
 		}
@@ -130,10 +130,7 @@ func (a *acks) failed() {
 // position has yet to pass them.
 func (a *acks) moved(ids []string) (n int) {
 	if a.byPosition {
-		ids = slices.DeleteFunc(slices.Clone(ids), func(id string) bool {
-			_, taken := slices.BinarySearchFunc(a.taken, id, entryid.Compare)
-			return !taken
-		})
+		ids = slices.DeleteFunc(slices.Clone(ids), func(id string) bool { return !isIn(a.taken, id) })
 		if len(ids) > 0 {
 			slices.SortFunc(ids, entryid.Compare)
 			a.removed = append(a.removed, ids...)
@@ -158,7 +155,7 @@ func (a *acks) confirm(last string, n int) {
 // removedOf returns those of the IDs whose data is gone, or that were moved out.
 func (a *acks) removedOf(ids []string) (out []string) {
 	for _, id := range a.removed {
-		if slices.Contains(ids, id) {
+		if isIn(ids, id) {
 			out = append(out, id)
 		}
 	}
@@ -185,6 +182,12 @@ func (a *acks) begun() (last string) {
 		}
 	}
 	return last
+}
+
+// isIn reports whether an ID is among some that ascend.
+func isIn(ids []string, id string) bool {
+	_, found := slices.BinarySearchFunc(ids, id, entryid.Compare)
+	return found
 }
 
 func firstOf(ids []string) string {

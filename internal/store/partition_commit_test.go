@@ -52,7 +52,7 @@ func TestACommitMovesThePosition(t *testing.T) {
 		commit(2, "1-3", 3, nil)
 		commit(1, "1-2", 2, nil) // late
 		equal(t, "after the second", e.at(p), []any{1, "1-3", "1-3", "3"})
-		commit(3, "1-4", -1, nil) // nobody knows how many there were
+		commit(3, "1-4", -1, nil) // how many there were is not known
 		equal(t, "after the third", e.at(p), []any{1, "1-4", "1-4", ""})
 		commit(4, "1-5", 5, nil)
 
@@ -119,32 +119,6 @@ func TestACommitPassesNothingThatTheServerHasAnew(t *testing.T) {
 			equal(t, "pending", e.pending(p, alice), 0)
 		})
 	}
-}
-
-// What was read of a server that is no master any more passes nothing that this one has instead.
-func TestACommitPassesNothingInsteadOfWhatWasRead(t *testing.T) {
-	both(t, func(t *testing.T, e *env) {
-		for n, large := range []bool{false, true} {
-			large = large && e.real // the embedded server reads all
-			p, me := e.Partition("orders", "printer", n), byPosition(alice)
-			e.series(p.Log, 4)
-			e.own(p, me)
-			commit := func(number int64, committed string, want error) {
-				t.Helper()
-				err := e.Commit(e.ctx(), []Commit{{Partition: p, Claim: me, Number: number, Committed: committed, Read: -1, Large: large}})[0]
-				if !errors.Is(err, want) || (err == nil) != (want == nil) {
-					t.Fatalf("commit of %s: %v, want %v", committed, err, want)
-				}
-			}
-			commit(1, "1-1", nil)
-			commit(2, "1-5", ErrBehind)
-			equal(t, "the position", e.at(p)[:3], []any{1, "1-1", "1-1"})
-			commit(2, "1-3", nil)
-			e.must(e.raw.XDel(e.ctx(), p.Log, "1-4").Err())
-			commit(3, "1-4", nil) // dropped, while it was processed
-			equal(t, "pending", e.pending(p, alice), 0)
-		}
-	})
 }
 
 // After a new connection a partition is read on if what was read last is done or there, under the same ownership.

@@ -199,7 +199,7 @@ func (r *releaser) suspect(p *partition) {
 			retry.Wait(ctx, err)
 			switch {
 			case !errors.Is(err, store.ErrFenced):
-			case r.m.p.ByPosition: // nobody has it, and Redis has forgotten that we do
+			case r.m.p.ByPosition: // it has no owner, as Redis has forgotten us
 				r.behind(p, err)
 				return
 			default:

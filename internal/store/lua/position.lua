@@ -57,8 +57,7 @@ end
 -- than until, in ms, do not count. Of large entries about a megabyte is read, at least one: then all that there are may
 -- be among so many.
 local function begun(log, floor, most, till, aside)
-	local first, last, after, moved = nil, nil, floor, {}
-	for id in aside:gmatch('%S+') do moved[id] = true end
+	local first, last, after, moved = nil, nil, floor, words(aside)
 	local left = math.min(most, math.max(readable(log), 1))
 	local whole = left == most
 	for page = 1, math.huge do

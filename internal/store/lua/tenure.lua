@@ -16,12 +16,16 @@ local function by_position(own, value)
 	return reach and reach:match(' (.*)$') == value
 end
 
+local at_begin -- the floor and what was set aside
+
 -- Takes an entry out of the partition, unless that was done before. The caller sets aside what was taken out.
 local function take_out(log, group, own, value, id)
 	if not by_position(own, value) then return redis.call('XACK', log, group, id) == 1 end
 	redis.call('HDEL', own, '') -- it works when the memory of the server is full, see obtain.lua
-	local floor, aside = unpack(redis.call('HMGET', own, 'floor', 'aside'))
-	return before(floor, id) and not (' ' .. (aside or '') .. ' '):find(' ' .. id .. ' ', 1, true)
+	if not at_begin then -- of the script: it takes out each entry once
+		at_begin = { floor = redis.call('HGET', own, 'floor'), aside = words(redis.call('HGET', own, 'aside') or '') }
+	end
+	return before(at_begin.floor, id) and not at_begin.aside[id]
 end
 
 -- Stores which entries were taken out. The next owner's group begins at the oldest pending one:

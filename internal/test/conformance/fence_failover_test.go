@@ -136,17 +136,7 @@ func TestAnIDBelowThePosition(t *testing.T) {
 			r.ready(m)
 			r.await(0, r.add(0, 3)...)
 			r.rest()
-			replica.WaitSync(t, r.srv)
-			link.Pause()
-			replica.Promote()
-			oldClient := r.rdb
-			r.srv, r.rdb = replica, replica.Client(t)
-			y := r.addID(0, "*")
-			<-time.After(5 * time.Millisecond) // so that its ID is larger
-			r.rdb = oldClient
-			x := r.addID(0, "*")
-			r.await(0, x)
-			r.rdb = replica.Client(t)
+			y := r.twoMasters(link, replica)
 			m.proxy.SetTarget(replica.Addr())
 			var rule *faultproxy.Rule
 			if action != nil {
@@ -167,6 +157,23 @@ func TestAnIDBelowThePosition(t *testing.T) {
 	}
 }
 
+// twoMasters promotes the replica beside its master. First the new master appends an event y, then the old one x, which is
+// processed; from then on the rig looks at the new one. It returns y.
+func (r *rig) twoMasters(link *faultproxy.Proxy, replica *redistest.Server) (y string) {
+	r.t.Helper()
+	replica.WaitSync(r.t, r.srv)
+	link.Pause()
+	replica.Promote()
+	old, promoted := r.rdb, replica.Client(r.t)
+	r.srv, r.rdb = replica, promoted
+	y = r.addID(0, "*")
+	<-time.After(5 * time.Millisecond) // so that the ID of x is larger
+	r.rdb = old
+	r.await(0, r.addID(0, "*"))
+	r.rdb = promoted
+	return y
+}
+
 // As above, and the new master has appended z behind x, too: nothing of it is taken before y.
 func TestAnIDBelowThePositionComesFirst(t *testing.T) {
 	t.Parallel()
@@ -175,18 +182,8 @@ func TestAnIDBelowThePositionComesFirst(t *testing.T) {
 	r.ready(m)
 	r.await(0, r.add(0, 3)...)
 	r.rest()
-	replica.WaitSync(t, r.srv)
-	link.Pause()
-	replica.Promote()
-	old, promoted := r.rdb, replica.Client(t)
-	r.srv, r.rdb = replica, promoted
-	y := r.addID(0, "*")
-	<-time.After(5 * time.Millisecond) // so that the next ID is larger
-	r.rdb = old
-	x := r.addID(0, "*")
-	r.await(0, x)
+	y := r.twoMasters(link, replica)
 	<-time.After(5 * time.Millisecond)
-	r.rdb = promoted
 	z := r.addID(0, "*")
 	m.proxy.SetTarget(replica.Addr())
 	m.proxy.CutAll()

@@ -6,7 +6,7 @@ const (
 	positionGo    = "internal/worker/course_position.go"
 	prefetchAcks  = "internal/prefetch/acks.go"
 	mayHaveBegun  = "TestTakeoverKnowsWhatAnOwnerByPositionMayHaveBegun"
-	passesNothing = "TestACommitPassesNothingInsteadOfWhatWasRead"
+	passesNothing = "TestACommitPassesNothingThatTheServerHasAnew"
 	notDone       = "TestAPositionPassesNothingThatIsNotDone"
 )
 
@@ -85,12 +85,12 @@ var positionMutants = map[string][]mutant{
 		},
 		{
 			"what was set aside is not taken out again", tenureLua,
-			"return before(floor, id) and not (' ' .. (aside or '') .. ' '):find(' ' .. id .. ' ', 1, true)", "return before(floor, id)",
+			"return before(at_begin.floor, id) and not at_begin.aside[id]", "return before(at_begin.floor, id)",
 			mayHaveBegun,
 		},
 		{
 			"what the position has passed is not taken out", tenureLua,
-			"return before(floor, id) and not", "return not",
+			"return before(at_begin.floor, id) and not", "return not",
 			"TestALateParkParksNothingThatThePositionHasPassed",
 		},
 		{
@@ -138,7 +138,7 @@ var positionMutants = map[string][]mutant{
 			"TestAnIDBelowThePositionComesFirst",
 		},
 		{
-			"nothing is taken that came over a connection that nobody looked over", positionGo,
+			"nothing is taken that came over a connection that was not looked over", positionGo,
 			"case r.conn.Connections() == made:", "case made > 0:",
 			"TestAnIDBelowThePositionComesFirst",
 		},
