@@ -17,6 +17,9 @@ func (c *consumer[T]) ahead(w want) *delivery[T] {
 	if !c.straight || !c.inside || w != c.want || w.n != 1 || w.keep || len(c.rest) > 0 || len(c.events) != 1 || c.takes > smallRecord {
 		return nil
 	}
+	if !c.atomic.goesOn() {
+		return nil
+	}
 	// Decoding takes its time: Holds is called after it.
 	entry, ok := c.src.Next(c.events[0].ID, w.raw)
 	if !ok {
@@ -35,6 +38,7 @@ func (c *consumer[T]) ahead(w want) *delivery[T] {
 		return nil
 	}
 	e.Attempt++
+	c.atomic.next(e)
 	c.events[0] = e // out.events and batch.Events are the same list
 	c.scope.event.Store(e)
 	return &c.out

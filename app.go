@@ -29,7 +29,7 @@ type App struct {
 	streams     map[string]streamer
 	processors  []*registration
 	tasks       []*leader.Task
-	kinds       []string // of streams of extensions
+	kinds       []string // of streams of extensions, and store.Tables
 	extensions  []*extension.Extension
 	started     bool // registration is over
 	closed      bool

@@ -14,6 +14,7 @@ import (
 	"github.com/runnel-go/runnel/internal/help"
 	"github.com/runnel-go/runnel/internal/redisconn"
 	"github.com/runnel-go/runnel/internal/retryqueue"
+	"github.com/runnel-go/runnel/internal/rows"
 	"github.com/runnel-go/runnel/internal/worker"
 )
 
@@ -34,6 +35,7 @@ type consumer[T any] struct {
 
 	ctx       context.Context
 	scope     *scope
+	atomic    *atomicState                   // nil unless the processor is Atomic
 	goroutine string                         // the one that runs fn, if there is a timeout
 	loop      *coro.Loop[want, *delivery[T]] // nil while fn does not run
 
@@ -52,7 +54,7 @@ var errEnded = errors.New("ownership ended")
 
 func (c *consumer[T]) run(ctx context.Context, middleware []Middleware) (err error) {
 	c.scope = &scope{
-		app: c.stream.app.name, worker: c.worker, stream: c.stream.name, processor: c.processor, partition: c.src.Partition,
+		app: c.stream.app.name, worker: c.worker, stream: c.stream.name, processor: c.processor, partition: c.src.Partition, atomic: c.atomic,
 	}
 	c.ctx = context.WithValue(ctx, scopeKey{}, c.scope)
 	handle := chain(c.handle, middleware)
@@ -176,6 +178,10 @@ func (c *consumer[T]) resume(loop *coro.Loop[want, *delivery[T]], d *delivery[T]
 
 func recoverInto(err *error) {
 	if v := recover(); v != nil {
+		if f, ok := v.(rows.Failure); ok {
+			*err = f.Err
+			return
+		}
 		*err = &PanicError{Value: v, Stack: debug.Stack()}
 	}
 }
@@ -213,7 +219,7 @@ func (c *consumer[T]) call(handle Handler) (err error) {
 
 // handle is the innermost Handler: one iteration of the user's loop, or, called
 // again, the iteration that a new call of fn makes of the same batch.
-func (c *consumer[T]) handle(ctx context.Context, b *Batch) error {
+func (c *consumer[T]) handle(ctx context.Context, b *Batch) (err error) {
 	c.inner.Lock()
 	defer c.inner.Unlock()
 	if !c.open {
@@ -231,6 +237,10 @@ func (c *consumer[T]) handle(ctx context.Context, b *Batch) error {
 	for _, e := range b.Events {
 		e.Attempt++
 	}
+	if err := c.atomic.begin(b.Events); err != nil {
+		return err
+	}
+	defer func() { c.atomic.end(b.Events, &err) }()
 	for events := b.Events; len(events) > 0; {
 		if c.loop == nil {
 			if err := c.start(); err != nil {
@@ -281,15 +291,20 @@ func (c *consumer[T]) settle(err error) error {
 		return errEnded // not even if middleware makes nil of the error
 	}
 	if err == nil {
+		c.atomic.stage()
 		c.ack(c.events)
 		return nil
 	}
+	c.atomic.undo()
 	if c.ctx.Err() != nil {
 		// The partition is lost, or its grace is over: the next owner decides.
 		c.src.Interrupted()
 		return fmt.Errorf("event %s: %w", c.events[0].name(), err)
 	}
 	failed := all.Failed(err)
+	if c.atomic != nil {
+		failed = c.events // whose change is whose cannot be told
+	}
 	if len(failed) == 0 {
 		c.log.LogAttrs(unscoped(c.out.ctx), slog.LevelWarn, "error of no event of the batch", slog.Any("err", err), slog.String("help", help.ErrorOfNoEvent))
 		c.ack(c.events)

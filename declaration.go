@@ -17,6 +17,7 @@ type declaration struct {
 	opts StreamOptions // as given
 
 	mu        sync.Mutex
+	tables    []*table        // of the stream; not changed after registration
 	kind      string          // of an extension, "" for none
 	parts     func() []string // of kind
 	effective *StreamOptions  // after inheritance, nil until first use
@@ -77,7 +78,7 @@ func (d *declaration) meta(processors []string) (store.Meta, error) {
 	return store.Meta{
 		Partitions: o.Partitions, MaxLen: o.MaxLen, Overflow: o.Overflow.String(), DedupWindow: o.DedupWindow.Milliseconds(),
 		Codec: o.Codec.Name(), Partitioner: o.Partitioner.Name, KeyField: o.KeyField, Layout: string(app.KeyLayout), Processors: processors,
-		Kind: kind, Parts: parts,
+		Kind: kind, Parts: parts, Tables: d.tablesMeta(),
 	}, nil
 }
 

@@ -142,6 +142,7 @@ func (e *environment) processor(o, app ProcessorOptions) ProcessorOptions {
 	o.Reads = cmp.Or(o.Reads, app.Reads, choice(e, "RUNNEL_READS", map[string]Reads{"group": ByGroup, "position": ByPosition}), ByGroup)
 	o.Prefetch = cmp.Or(o.Prefetch, app.Prefetch, int(e.number("RUNNEL_PREFETCH", 1, 1<<20)))
 	o.adapt = o.Prefetch == 0
+	o.Atomic = o.Atomic || app.Atomic
 	o.Prefetch = cmp.Or(o.Prefetch, defaultPrefetch)
 	o.PrefetchBytes = cmp.Or(o.PrefetchBytes, app.PrefetchBytes, e.number("RUNNEL_PREFETCH_BYTES", 1, 1<<40), defaultPrefetchBytes)
 	o.ReadConns = cmp.Or(o.ReadConns, app.ReadConns, int(e.number("RUNNEL_READ_CONNS", 1, 64)))

@@ -16,6 +16,7 @@ type scope struct {
 	app, worker, stream, processor string
 	partition                      int
 	event                          atomic.Pointer[Event] // first of the current batch, nil between iterations
+	atomic                         *atomicState          // nil unless the processor is Atomic
 }
 
 type scopeKey struct{}

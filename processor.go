@@ -119,6 +119,14 @@ type ProcessorOptions struct {
 	// position, stored in either way. RUNNEL_READS, group or position; default ByGroup.
 	Reads Reads
 
+	// Tables are those that the function changes: each belongs to one processor, and to its
+	// stream. They make the processor Atomic.
+	Tables []State
+	// Atomic commits what an iteration emits (Stream.Emit) and changes (Table.Rows) in one
+	// step with its ack: all of it, once, or nothing. The processor reads ByPosition. Of a
+	// batch that fails, also by FailedEvents, every event has failed.
+	Atomic bool
+
 	// Prefetch is how many events are read ahead per partition, and how many may be
 	// processed and not yet acked. RUNNEL_PREFETCH; default 1024. By default only as many
 	// are read ahead as the function processes in about a second, but at least 8.
@@ -157,10 +165,12 @@ func (s *Stream[T]) Process(name string, fn ProcessFunc[T], opts *ProcessorOptio
 	if err := o.check(); err != nil {
 		panic(where + err.Error())
 	}
+	o.Atomic = o.Atomic || len(o.Tables) > 0
 	s.app.register(func() {
 		if slices.ContainsFunc(s.app.processors, func(p *registration) bool { return p.stream == s.name && p.name == name }) {
 			panic(where + "the stream has a processor of that name already")
 		}
+		s.declaration.own(where, name, o.Tables)
 		s.app.processors = append(s.app.processors, &registration{
 			stream: s.name, name: name, opts: o, of: s.declaration,
 			build: func(e *ProcessorOptions, log *slog.Logger, workerName string) (*worker.Processor, error) {
@@ -184,6 +194,10 @@ func (o *ProcessorOptions) check() error {
 		return fmt.Errorf("OnError: unknown policy %d", o.OnError)
 	case o.Reads < 0 || o.Reads > ByPosition:
 		return fmt.Errorf("option Reads: unknown value %d", o.Reads)
+	case o.Reads == ByGroup && (o.Atomic || len(o.Tables) > 0):
+		return fmt.Errorf("option Reads: ByGroup: an Atomic processor reads ByPosition")
+	case slices.Contains(o.Tables, nil):
+		return fmt.Errorf("nil Table")
 	case o.Start != "" && o.Start != StartEnd && !entryID.MatchString(o.Start):
 		return fmt.Errorf("Start %q is neither StartBeginning, StartEnd nor an entry ID", o.Start)
 	case o.Lease != 0 && o.Lease < minLease:
@@ -214,10 +228,12 @@ func buildProcessor[T any](s *Stream[T], name string, fn ProcessFunc[T], o *Proc
 	return &worker.Processor{
 		Stream: s.name, Name: name, Partitions: so.Partitions,
 		Start: o.Start, Lease: o.Lease, Grace: max(o.Grace, 0), JoinDelay: o.JoinDelay,
-		Prefetch: o.Prefetch, Adapt: o.adapt, PrefetchBytes: o.PrefetchBytes, ReadConns: o.ReadConns, ByPosition: o.Reads == ByPosition,
+		Prefetch: o.Prefetch, Adapt: o.adapt, PrefetchBytes: o.PrefetchBytes, ReadConns: o.ReadConns, ByPosition: o.Reads == ByPosition || o.Atomic,
+		Atomic: o.Atomic, Tables: configsOf(o.Tables),
 		Retry: retry, MaxLen: so.MaxLen, Key: shared.keyOf, Gates: gates,
 		Consume: func(ctx context.Context, in worker.Input) error {
 			c := &consumer[T]{
+				atomic:    newAtomicState(in, tablesOf(o.Tables)),
 				batcher:   batcher[T]{stream: s, shared: shared, src: in, policy: o.OnError, retry: retry, straight: o.straight()},
 				processor: name, fn: fn, timeout: o.Timeout, log: log, worker: workerName,
 			}

@@ -123,7 +123,7 @@ func (s *Stream[T]) SendEvents(ctx context.Context, out ...Outgoing[T]) ([]Sent,
 	case len(out) == 0:
 		return nil, nil
 	case len(s.app.opts.SendHooks) > 0:
-		return s.sendHooked(ctx, out)
+		return s.hooked(ctx, out, s.send)
 	}
 	return s.send(ctx, out)
 }

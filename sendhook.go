@@ -43,8 +43,8 @@ func (s *Sending) AddHeaders(i int, more map[string]string) {
 	s.headers[i] = both
 }
 
-// sendHooked is send with calls of the app's hooks.
-func (s *Stream[T]) sendHooked(ctx context.Context, out []Outgoing[T]) ([]Sent, error) {
+// hooked is send, or emit, with calls of the app's hooks.
+func (s *Stream[T]) hooked(ctx context.Context, out []Outgoing[T], send func(context.Context, []Outgoing[T]) ([]Sent, error)) ([]Sent, error) {
 	call := &Sending{Stream: s.name, Records: len(out), headers: make([]map[string]string, len(out))}
 	for i := range out {
 		call.headers[i] = out[i].Headers
@@ -58,7 +58,7 @@ func (s *Stream[T]) sendHooked(ctx context.Context, out []Outgoing[T]) ([]Sent, 
 	for i := range out {
 		out[i].Headers = call.headers[i]
 	}
-	sent, err := s.send(ctx, out)
+	sent, err := send(ctx, out)
 	for _, done := range slices.Backward(dones) {
 		if done != nil {
 			done(sent, err)

@@ -164,8 +164,12 @@ func (s *Script[T]) Run() *Result {
 	rec.begin(s.sendErr)
 	ctx, cancel := context.WithCancelCause(context.WithoutCancel(s.t.Context()))
 	defer cancel(nil)
-	src := newSource(s.t, p, s.partition, s.epoch, script, given, cancel)
-	err := p.Consume(ctx, worker.Input{Partition: s.partition, Epoch: s.epoch, Ending: src.ending, Source: src})
+	src := newSource(s.t, p, s.partition, s.epoch, script, given, rec, cancel)
+	in := worker.Input{Partition: s.partition, Epoch: s.epoch, Ending: src.ending, Source: src}
+	if src.tables != nil {
+		in.Rows = src.tables.rows
+	}
+	err := p.Consume(ctx, in)
 	return src.told(err, rec)
 }
 

@@ -36,6 +36,7 @@ type source struct {
 	retries *retryqueue.Queue
 	shelf   *shelf
 	count   worker.Counters
+	tables  *tables // nil unless the processor is atomic
 
 	script []arrival
 	given  []string // IDs that an earlier owner was given
@@ -50,8 +51,8 @@ type source struct {
 var _ worker.Source = (*source)(nil)
 
 // newSource begins an ownership.
-func newSource(t testing.TB, p *worker.Processor, partition int, epoch int64, script []arrival, given []string, cancel context.CancelCauseFunc) *source {
-	s := &source{t: t, script: script, given: given, began: time.Now()}
+func newSource(t testing.TB, p *worker.Processor, partition int, epoch int64, script []arrival, given []string, rec *recorder, cancel context.CancelCauseFunc) *source {
+	s := &source{t: t, tables: newTables(p, rec), script: script, given: given, began: time.Now()}
 	s.buffer = prefetch.New(prefetch.Config{Capacity: len(script) + 1, MaxBytes: math.MaxInt64})
 	s.life = &life{buffer: s.buffer, grace: p.Grace, cancel: cancel, ending: make(chan struct{})}
 	s.shelf = &shelf{s: s, entries: map[string]redisconn.Entry{}}
@@ -155,6 +156,7 @@ func (s *source) Next(done string, _ bool) (e redisconn.Entry, ok bool) {
 		return e, false
 	}
 	s.play()
+	s.tables.commit()
 	e, ok, _, _ = s.buffer.Next(done, 0)
 	s.confirm()
 	if ok {
@@ -184,6 +186,9 @@ func (s *source) Prior(id string) worker.Prior {
 }
 
 func (s *source) Ack(ids []string) {
+	if s.Holds() {
+		s.tables.commit()
+	}
 	if s.retries.Runs(ids[0]) {
 		s.stored(s.retries.Done())
 		return
@@ -202,7 +207,7 @@ func (s *source) done(ids []string) {
 // confirm does what an acker does; the acks of a lost ownership are void.
 func (s *source) confirm() {
 	if s.Holds() {
-		ids, _ := s.buffer.TakeAcks(math.MaxInt)
+		ids, _ := s.buffer.TakeAcks(math.MaxInt, "")
 		s.result.Acked = append(s.result.Acked, ids...)
 		s.buffer.AcksConfirmed()
 	}

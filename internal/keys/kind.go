@@ -15,6 +15,7 @@ const (
 	PerExecutor      // of a processor
 	PerPartition     // of a stream
 	PerOwner         // of a partition: each processor, or stage
+	PerTable         // of a partition
 )
 
 // partitioned reports whether such keys belong to a partition, whose hash tag they carry.
@@ -34,7 +35,7 @@ type Kind struct {
 	Roles Role   // that read and write it; rules and blocks have rights of their own
 	Old   bool   // nothing writes it any more
 
-	Extension string // that alone has such keys, "" for the core
+	Extension string // that alone has such keys, "" for the core; "table" for apps with tables
 }
 
 // Kinds are all kinds of keys.
@@ -64,6 +65,9 @@ var Kinds = []Kind{
 	{Name: "leader", Per: PerApp, Probe: "GET", Roles: Everyone &^ Produce},
 	{Name: "meta", Per: PerStream, What: "metadata", Roles: Everyone},
 	{Name: "meta", Per: PerApp, What: "metadata", Roles: Everyone},
+
+	{Extension: "table", Name: "rows", Per: PerTable, What: "rows", Count: "HLEN", Probe: "HLEN", Large: true, Roles: Everyone},
+	{Extension: "table", Name: "until", Per: PerTable, What: "rows", Count: "-", Probe: "ZCARD", Large: true, Roles: Everyone},
 
 	{Extension: "stage", Name: "ent", Per: PerPartition, What: "entities", Count: "HLEN", Probe: "HLEN", Large: true, Roles: Everyone},
 	{Extension: "stage", Name: "entseq", Per: PerPartition, What: "entities", Count: "-", Probe: "GET", Roles: Everyone &^ Watch},
@@ -127,7 +131,7 @@ func (kind Kind) Key(k Keys, stream, processor, id string, n int) string {
 		names = nil
 	case PerStream, PerPartition:
 		names = names[:1]
-	case PerProcessor, PerOwner:
+	case PerProcessor, PerOwner, PerTable:
 		names = names[:2]
 	}
 	if kind.Admin {

@@ -81,9 +81,12 @@ func (a *acks) strike(ids []string) {
 	a.taken = slices.DeleteFunc(a.taken, func(id string) bool { return is[id] })
 }
 
-// take moves at most n IDs to the acker, unless it has some.
-func (a *acks) take(n int) []string {
+// take moves at most n IDs to the acker, none behind upTo unless that is "", unless it has some.
+func (a *acks) take(n int, upTo string) []string {
 	n = min(n, a.due())
+	for upTo != "" && n > 0 && entryid.Compare(a.acking[n-1], upTo) > 0 {
+		n--
+	}
 	switch {
 	case a.again:
 		a.again = false

@@ -60,13 +60,13 @@ func (b *Buffer) Moved(ids []string) (n int) {
 	return b.acks.moved(ids)
 }
 
-// TakeAcks hands at most n IDs to the acker, which answers with AcksConfirmed or AcksFailed before it takes
+// TakeAcks hands at most n IDs, none behind upTo unless that is "", to the acker, which answers with AcksConfirmed or AcksFailed before it takes
 // more. removed are the IDs of those whose data is gone. By position all entries up to the last of them are done,
 // removed are those of Moved, and after AcksFailed the same are returned again, since their position may be stored.
-func (b *Buffer) TakeAcks(n int) (ids, removed []string) {
+func (b *Buffer) TakeAcks(n int, upTo string) (ids, removed []string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	ids = b.acks.take(n)
+	ids = b.acks.take(n, upTo)
 	return ids, b.acks.removedOf(ids)
 }
 

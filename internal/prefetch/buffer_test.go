@@ -136,7 +136,7 @@ func TestUnconfirmedAcksHoldTheLoopBack(t *testing.T) {
 			t.Fatalf("took %v with 4 acks outstanding", got)
 		default:
 		}
-		b.TakeAcks(1)
+		b.TakeAcks(1, "")
 		b.AcksConfirmed()
 		if got := <-taken; !slices.Equal(got, []string{"5-0"}) {
 			t.Errorf("took %v", got)
@@ -149,10 +149,10 @@ func TestTheCommittedPositionStopsAtAGap(t *testing.T) {
 	b.Push(entries(1, 4, 50))
 	mustTake(t, b, 4, 0)
 	b.Done([]string{"1-0"})
-	b.TakeAcks(10)
+	b.TakeAcks(10, "")
 	b.AcksConfirmed()
 	b.Done([]string{"3-0", "4-0"}) // 2-0 failed
-	b.TakeAcks(10)
+	b.TakeAcks(10, "")
 	b.AcksConfirmed()
 	if committed, read := b.Checkpoint(); committed != "1-0" || read != 1 {
 		t.Errorf("committed %s, read %d, want 1-0, 1: an entry behind it is not done", committed, read)
@@ -168,7 +168,7 @@ func TestAPositionPassesNothingThatIsNotDone(t *testing.T) {
 	b := New(Config{Capacity: 100, MaxBytes: 1 << 20, Committed: "0-0", ByPosition: true})
 	commit := func(want string, read int64) {
 		t.Helper()
-		ids, _ := b.TakeAcks(math.MaxInt)
+		ids, _ := b.TakeAcks(math.MaxInt, "")
 		_, n := b.Checkpoint()
 		if got := firstOf(ids[max(0, len(ids)-1):]); got != want || want != "" && n+int64(len(ids)) != read {
 			t.Fatalf("commit of %q, %d read, want %q, %d", got, n, want, read)
@@ -220,7 +220,7 @@ func TestAPositionPassesNothingThatWasGivenBack(t *testing.T) {
 		b.Done([]string{"1-0"})
 		commit := func(when, want string) {
 			t.Helper()
-			b.TakeAcks(math.MaxInt)
+			b.TakeAcks(math.MaxInt, "")
 			b.AcksConfirmed()
 			if committed, _ := b.Checkpoint(); committed != want {
 				t.Errorf("by position %v, %s: committed %s, want %s", byPosition, when, committed, want)
@@ -247,7 +247,7 @@ func TestOnlyWhatWasDoneIsPendingBelow(t *testing.T) {
 	b := testBuffer(100, 1<<20)
 	b.Push(entries(1, 9, 50))
 	b.Done(mustTake(t, b, 3, 0))
-	b.TakeAcks(10)
+	b.TakeAcks(10, "")
 	b.AcksConfirmed()
 	mustTake(t, b, 2, 0)
 	tests := []struct {
@@ -286,7 +286,7 @@ func TestADeletedEntryIsReportedAndAckedInItsTurn(t *testing.T) {
 	if got := mustTake(t, b, 1, 0); !slices.Equal(got, []string{"3-0"}) || !slices.Equal(lost, []string{"2-0"}) {
 		t.Fatalf("took %v, lost %v, want 3-0 and 2-0", got, lost)
 	}
-	if got, removed := b.TakeAcks(10); !slices.Equal(got, []string{"1-0", "2-0"}) || !slices.Equal(removed, []string{"2-0"}) {
+	if got, removed := b.TakeAcks(10, ""); !slices.Equal(got, []string{"1-0", "2-0"}) || !slices.Equal(removed, []string{"2-0"}) {
 		t.Errorf("acks %v, removed %v, want 1-0 2-0 and 2-0", got, removed)
 	}
 }
@@ -356,7 +356,7 @@ func TestBufferKeepsOrderAndBounds(t *testing.T) {
 				}
 				b.Done(got)
 			case 2: // ack
-				ids, _ := b.TakeAcks(1 + rng.IntN(5))
+				ids, _ := b.TakeAcks(1+rng.IntN(5), "")
 				flight = len(ids)
 			case 3:
 				if rng.IntN(3) == 0 {

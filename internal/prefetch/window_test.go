@@ -36,7 +36,7 @@ func TestReadingAheadAdaptsToTheFunction(t *testing.T) {
 					ids := mustTake(t, b, 1, 0)
 					time.Sleep(tt.takes)
 					b.Done(ids)
-					b.TakeAcks(1)
+					b.TakeAcks(1, "")
 					b.AcksConfirmed()
 				}
 				if most < tt.least || most > tt.most {

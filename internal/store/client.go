@@ -11,6 +11,7 @@ type Client struct {
 	DelayedStore
 	Owner
 	RetryStore
+	TableStore
 	Control
 	TaskStore
 	RuleStore
@@ -29,7 +30,7 @@ func Open(o redisconn.Options) (*Client, error) {
 	c := &core{Conn: conn, keys: o.Keys}
 	c.batches.Open = Producer{c}.newBatch
 	return &Client{
-		c, MetaStore{c}, Producer{c}, DelayedStore{c}, Owner{c}, RetryStore{c}, Control{c},
+		c, MetaStore{c}, Producer{c}, DelayedStore{c}, Owner{c}, RetryStore{c}, TableStore{c}, Control{c},
 		TaskStore{c}, RuleStore{c}, ACL{c}, AuditLog{c}, Viewer{c}, Operator{c},
 	}, nil
 }

@@ -41,6 +41,8 @@ type Meta struct {
 	Kind        string   `json:"kind,omitempty"`  // "" for an ordinary stream
 	Parts       []string `json:"parts,omitempty"` // what its extension has told apart in it, such as the stages of a set
 
+	Tables map[string]TableMeta `json:"tables,omitempty"` // by name
+
 	unknown map[string]json.RawMessage // fields of a newer release, which are kept
 }
 
@@ -121,7 +123,7 @@ func (e *MetaConflictError) remedy() string {
 type MetaStore struct{ *core }
 
 // EnsureMeta compares the stored metadata of a stream with m and returns it; the first caller
-// stores m. If kind, partitions, codec, partitioner or layout differ, the error is a
+// stores m. If kind, partitions, codec, partitioner, layout or a table differ, the error is a
 // *MetaConflictError. Processors and parts are added to the stored ones. A worker, whose m has processors, also sets MaxLen,
 // Overflow, DedupWindow and KeyField, as does a sender while no processor is registered.
 func (c MetaStore) EnsureMeta(ctx context.Context, stream string, m Meta) (Meta, error) {
@@ -232,6 +234,7 @@ func mergeMeta(stream string, data []byte, own Meta) (Meta, error) {
 			return Meta{}, errors.New("there is none yet, and the number of partitions is not known")
 		}
 		own.Processors, own.Parts = union(nil, own.Processors), union(nil, own.Parts)
+		own.Tables, _ = mergeTables(stream, nil, own.Tables)
 		return own, nil
 	}
 	m, err := parseMeta(data)
@@ -261,7 +264,8 @@ func mergeMeta(stream string, data []byte, own Meta) (Meta, error) {
 	m.MaxLen, m.Overflow = cmp.Or(first.MaxLen, last.MaxLen), cmp.Or(first.Overflow, last.Overflow)
 	m.DedupWindow, m.KeyField = cmp.Or(first.DedupWindow, last.DedupWindow), cmp.Or(first.KeyField, last.KeyField)
 	m.Processors, m.Parts = union(m.Processors, own.Processors), union(m.Parts, own.Parts)
-	return m, nil
+	m.Tables, err = mergeTables(stream, m.Tables, own.Tables)
+	return m, err
 }
 
 const (
@@ -365,7 +369,7 @@ var (
 
 func (c MetaStore) metaError(stream string, err error) error {
 	switch err.(type) {
-	case nil, *MetaConflictError, *MorePartitionsError:
+	case nil, *MetaConflictError, *TableConflictError, *MorePartitionsError:
 		return err
 	}
 	return &MetaError{stream, c.keys.Meta(stream), err}

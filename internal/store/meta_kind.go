@@ -38,10 +38,12 @@ func CalledKind(kind string) string {
 // Extension returns the extension that has keys of its own for the stream, "" for none.
 func (m Meta) Extension() string { return streamKinds[m.Kind].extension }
 
-// Owners returns who has keys of a kind in each partition of the stream: processors, or of an extension
+// Owners returns who has keys of a kind in each partition of the stream: processors, tables, or of an extension
 // the parts; "" where all share one key, nothing where there is none.
 func (m Meta) Owners(kind keys.Kind) []string {
 	switch {
+	case kind.Per == keys.PerTable:
+		return m.tableNames()
 	case kind.Extension != "" && kind.Extension != m.Extension():
 		return nil
 	case kind.Per == keys.PerPartition:

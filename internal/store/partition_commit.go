@@ -1,6 +1,7 @@
 package store
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -23,6 +24,8 @@ type Commit struct {
 
 	TakenOut []string // since the last commit, by Park and DeadLetter: IDs up to Committed
 	Large    bool     // the entry at Committed may be large
+
+	Changes *Changes // that are stored in the same step, nil for none
 }
 
 // A Place is up to where an owner has read a partition by position.
@@ -64,24 +67,32 @@ func (c Owner) Continue(ctx context.Context, r *redisconn.Reader, places []Place
 // Commit stores commits, in one round trip with a timeout of its own. Results are in their order: nil for
 // stored, now or before; ErrFenced if another owner has the partition or the group is gone; ErrBehind;
 // ErrWrongType. After any other error a commit may be stored or not: it is to be repeated, unchanged, before
-// the next one of its partition.
+// the next one of its partition. With a *TargetFullError it was not stored: AwaitRoom, then repeat it.
 func (c Owner) Commit(ctx context.Context, commits []Commit) []error {
 	ctx, cancel := context.WithTimeout(ctx, redisconn.Patience)
 	defer cancel()
-	calls := make([]*redisconn.Call, len(commits))
+	calls, appends, errs := make([]*redisconn.Call, len(commits)), make([][]target, len(commits)), make([]error, len(commits))
+	var sent []*redisconn.Call
 	for i, one := range commits {
 		p := one.Partition
-		calls[i] = redisconn.ScriptCall(ctx, commitScript, []string{p.Log, p.Own}, one.Claim.LockValue(),
-			GroupName(p.Processor, one.Claim.Executor), one.Number, one.Committed, known(one.Read), strings.Join(one.TakenOut, " "), one.Large)
-	}
-	redisconn.Pipeline(ctx, c.NoRetry, calls)
-	errs := make([]error, len(commits))
-	for i, one := range commits {
-		said, err := calls[i].Reply.Text()
-		if why, behind := strings.CutPrefix(said, "BEHIND "); behind {
-			err = fmt.Errorf("%w: %s", ErrBehind, why)
+		args := []any{one.Claim.LockValue(), GroupName(p.Processor, one.Claim.Executor), one.Number, one.Committed, known(one.Read), strings.Join(one.TakenOut, " "), one.Large}
+		if one.Changes == nil {
+			calls[i] = redisconn.ScriptCall(ctx, commitScript, []string{p.Log, p.Own}, args...)
+		} else if calls[i], appends[i], errs[i] = c.changesCall(ctx, one, args); errs[i] != nil {
+			continue
 		}
-		errs[i] = one.Partition.wrap("commit "+one.Committed, classify(err))
+		sent = append(sent, calls[i])
+	}
+	redisconn.Pipeline(ctx, c.NoRetry, sent)
+	for i, one := range commits {
+		if errs[i] == nil {
+			said, err := calls[i].Reply.Text()
+			if why, behind := strings.CutPrefix(said, "BEHIND "); behind {
+				err = fmt.Errorf("%w: %s", ErrBehind, why)
+			}
+			errs[i] = cmp.Or(classify(err), changesReply(said, appends[i], one))
+		}
+		errs[i] = one.Partition.wrap("commit "+one.Committed, errs[i])
 	}
 	return errs
 }

@@ -1,6 +1,7 @@
 package store
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -39,10 +40,14 @@ const (
 	Lasting        // where replicas have to confirm
 )
 
-// Uses makes the rights to what streams of a kind have besides the core's keys belong to those that
+// Tables is for Uses: the app has tables.
+const Tables = "table"
+
+// Uses makes the rights to what streams of a kind have besides the core's keys, or Tables, belong to those that
 // roles need.
 func (c ACL) Uses(kind string) {
-	if e := (Meta{Kind: kind}).Extension(); e != "" {
+	if e := (Meta{Kind: kind}).Extension(); e != "" || kind == Tables {
+		e = cmp.Or(e, Tables)
 		c.extensions.Store(e, true)
 	}
 }
@@ -136,6 +141,12 @@ func (c ACL) commands() []Right {
 	rights = append(rights, streamRights(p)...)
 	if _, is := c.extensions.Load("stage"); is {
 		rights = append(rights, c.setRights(p)...)
+	}
+	if _, is := c.extensions.Load(Tables); is {
+		rights = append(rights,
+			Right{Roles: keys.Produce, args: []any{"HSCAN", p.Own, 0}},         // all rows
+			Right{Roles: keys.Watch, args: []any{"ZSCORE", due.Due, "doctor"}}, // when one ends
+		)
 	}
 	if _, is := c.extensions.Load("schedule"); is {
 		due := c.keys.Delayed("doctor", nowhere)

@@ -19,7 +19,7 @@ func TestRightsAreWhatIsCalled(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer c.Close()
-	for _, kind := range []string{"set", "schedule", "bus"} {
+	for _, kind := range []string{"set", "schedule", "bus", Tables} {
 		c.Uses(kind)
 	}
 	tried := map[string]bool{}

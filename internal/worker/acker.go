@@ -96,9 +96,11 @@ func (a *acker) send(ctx context.Context, work []*partition) (failed error) {
 			n, more := p.buffer.AcksConfirmed()
 			a.x.count.Acked.Add(int64(n))
 			a.x.w.trimmer.mark(p)
-			if more {
+			if more || p.staging.waits() {
 				a.mark(p)
 			}
+		case errors.Is(err, errNoRoom):
+			p.buffer.AcksFailed()
 		case errors.Is(err, store.ErrFenced):
 			p.buffer.AcksFailed()
 			a.x.count.Fenced.Add(1)

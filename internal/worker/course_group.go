@@ -84,7 +84,7 @@ func allLost(set []*partition) bool {
 func (c byGroup) confirm(ctx context.Context, work []*partition) (of []*partition, errs []error) {
 	var acks []store.Ack
 	for _, p := range work {
-		if ids, removed := p.buffer.TakeAcks(acksPerCommand); len(ids) > 0 {
+		if ids, removed := p.buffer.TakeAcks(acksPerCommand, ""); len(ids) > 0 {
 			p.processed.flush() // again: these may be the last events
 			acks, of = append(acks, store.Ack{Place: p.keys, IDs: ids, Gone: removed}), append(of, p)
 		}

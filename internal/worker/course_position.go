@@ -112,30 +112,60 @@ func (c byPosition) confirm(ctx context.Context, work []*partition) (of []*parti
 	var commits []store.Commit
 	large := c.m.fetch.sizes.largest(monotime.Now()) > largeEntry
 	for _, p := range work {
-		ids, takenOut := p.buffer.TakeAcks(math.MaxInt)
-		if len(ids) == 0 {
-			continue
+		if one, ok := p.nextCommit(large); ok {
+			p.processed.flush() // again: these may be the last events
+			commits, of = append(commits, one), append(of, p)
 		}
-		p.processed.flush() // again: these may be the last events
-		one := store.Commit{Partition: p.keys, Claim: p.claim, Number: p.commits + 1, Committed: ids[len(ids)-1], Read: -1, TakenOut: takenOut, Large: large}
-		if _, read := p.buffer.Checkpoint(); read >= 0 {
-			one.Read = read + int64(len(ids))
-		}
-		commits, of = append(commits, one), append(of, p)
 	}
 	if len(commits) == 0 {
 		return nil, nil
 	}
 	errs = c.m.w.client.Commit(ctx, commits)
+	var full *store.TargetFullError
 	for i, p := range of {
 		switch err := errs[i]; {
 		case err == nil:
 			p.commits++
+			p.staging.stored()
+		case errors.As(err, &full):
+			c.m.hold(p, full)
+			errs[i] = errNoRoom
 		case errors.Is(err, store.ErrBehind):
 			c.m.releases.behind(p, err)
 		}
 	}
 	return of, errs
+}
+
+// nextCommit returns the next commit of a partition, if there is something to commit.
+func (p *partition) nextCommit(large bool) (one store.Commit, ok bool) {
+	s := p.staging
+	if s != nil {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		if s.held || s.closed {
+			return one, false
+		}
+	}
+	ids, takenOut := p.buffer.TakeAcks(math.MaxInt, s.bound())
+	switch {
+	case s != nil && s.flight != nil:
+		return *s.flight, true
+	case len(ids) == 0 && (s == nil || len(s.queue) == 0 || s.queue[0].upTo != ""):
+		return one, false
+	}
+	committed, read := p.buffer.Checkpoint()
+	one = store.Commit{Partition: p.keys, Claim: p.claim, Number: p.commits + 1, Committed: committed, Read: read, TakenOut: takenOut, Large: large}
+	if n := len(ids); n > 0 {
+		one.Committed = ids[n-1]
+		if read >= 0 {
+			one.Read = read + int64(n)
+		}
+	}
+	if s != nil {
+		s.takeWith(&one)
+	}
+	return one, true
 }
 
 // renewed finds out whether Redis has forgotten commits: without further events no other commit would tell.

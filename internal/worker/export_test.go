@@ -81,7 +81,7 @@ func (f *Fed) Next(done string, checked bool) (redisconn.Entry, bool) {
 func (f *Fed) feed(n int) {
 	if f.held < n && f.held < f.left {
 		for more := true; more; {
-			f.p.buffer.TakeAcks(acksPerCommand)
+			f.p.buffer.TakeAcks(acksPerCommand, "")
 			_, more = f.p.buffer.AcksConfirmed()
 		}
 		more := f.entries[:min(maxTarget, len(f.entries), f.left-f.held)]

@@ -117,7 +117,7 @@ func TestWhatRanAloneIsAckedBeforeOthersBegin(t *testing.T) {
 		go func() { _, _ = own.source.Take(1, 0) }()
 		synctest.Wait()
 		want(t, "before the ack", own.source.turn.of.claim(other, isolationTurn), false)
-		own.buffer.TakeAcks(1)
+		own.buffer.TakeAcks(1, "")
 		own.buffer.AcksConfirmed()
 		synctest.Wait()
 		want(t, "then", own.source.turn.of.claim(other, isolationTurn), true)

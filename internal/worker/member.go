@@ -183,6 +183,9 @@ func (m *member) own(p *partition, pos store.Takeover) {
 	}
 	m.w.rules.admit(m, p)
 	m.wg.Go(func() { m.consume(p, pos.Quarantine) })
+	if p.staging != nil {
+		m.wg.Go(func() { m.load(p) })
+	}
 	m.fetch.add(p)
 	m.w.forwarder.add(p)
 	if p.life.isEnding() { // lost already, before fetcher and forwarder knew of it

@@ -40,6 +40,7 @@ type partition struct {
 	// By position.
 	commits     int64        // that were stored; of the acker
 	connections int64        // of the reader when its server was known to be where the buffer is; of the reader
+	staging     *staging     // nil unless the processor is atomic
 	reach       atomic.Int64 // what may be begun behind the committed position, as it is wanted
 	reached     atomic.Int64 // that Redis knows
 
@@ -103,6 +104,7 @@ func newPartition(m *member, place store.Partition, number store.Claim, pos stor
 	p.source.given, p.source.turn.of = pos.Delivered, m.w.isolation
 	p.source.timing = timing{to: m.latencies.partition(place.Number), behind: &m.latencies.behind, running: &p.running}
 	p.source.restore(m, pos)
+	p.prepare(m)
 	own := context.WithValue(context.WithoutCancel(m.ctx), ownershipKey{}, &Ownership{p: p, m: m, again: newSignal()})
 	p.ctx, p.cancel = context.WithCancelCause(own)
 	return p
@@ -117,7 +119,11 @@ func (p *partition) init() {
 
 // input is p, as its consumer sees it, with src to take from.
 func (p *partition) input(src Source) Input {
-	return Input{Partition: p.keys.Number, Epoch: p.epoch, Ending: p.life.ending, Source: src}
+	in := Input{Partition: p.keys.Number, Epoch: p.epoch, Ending: p.life.ending, Source: src}
+	if p.staging != nil {
+		in.Rows = p.staging.rows
+	}
+	return in
 }
 
 func (p *partition) leaseLength() time.Duration { return p.expiry }
@@ -181,8 +187,11 @@ func (p *partition) lose() (first bool) {
 // flush waits until every ack is confirmed, and reports false if the ownership is lost before.
 func (p *partition) flush() bool {
 	for {
-		if _, _, unacked := p.buffer.Held(); unacked == 0 {
+		if _, _, unacked := p.buffer.Held(); unacked == 0 && !p.staging.waits() {
 			return !p.life.isLost()
+		}
+		if p.staging.stuck() && p.life.isEnding() {
+			return false
 		}
 		p.acks.hurry()
 		select {

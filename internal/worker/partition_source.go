@@ -11,6 +11,7 @@ import (
 	"github.com/runnel-go/runnel/internal/monotime"
 	"github.com/runnel-go/runnel/internal/redisconn"
 	"github.com/runnel-go/runnel/internal/retryqueue"
+	"github.com/runnel-go/runnel/internal/store"
 )
 
 // A partitionSource is the Source of the consumer of one ownership. Only the consumer's
@@ -39,6 +40,9 @@ func (s *partitionSource) Take(n int, within time.Duration) ([]redisconn.Entry, 
 		s.p.flush() // else done events could be blamed for what others begin now; a loss is seen below
 	}
 	s.turn.letGo()
+	if s.p.staging.full() {
+		s.p.flush() // a loss is seen below
+	}
 	for {
 		entries, err := s.nextTurn(n, within)
 		switch {
@@ -55,7 +59,7 @@ func (s *partitionSource) Take(n int, within time.Duration) ([]redisconn.Entry, 
 }
 
 func (s *partitionSource) Next(done string, checked bool) (e redisconn.Entry, ok bool) {
-	if s.stale.Load() || s.careful || s.deaths.event != "" || !s.retries.Idle() || s.retries.Most(1) == 0 || s.retries.Runs(done) || !checked && s.p.held.Load() {
+	if s.stale.Load() || s.careful || s.deaths.event != "" || !s.retries.Idle() || s.retries.Most(1) == 0 || s.retries.Runs(done) || !checked && s.p.held.Load() || s.p.staging.full() {
 		s.Ack([]string{done})
 		return redisconn.Entry{}, false
 	}
@@ -70,7 +74,13 @@ func (s *partitionSource) Next(done string, checked bool) (e redisconn.Entry, ok
 		check = now
 	}
 	s.p.processed.add(1)
-	e, ok, tell, hurry := s.p.buffer.Next(done, check)
+	var tell, hurry bool
+	next := func() { e, ok, tell, hurry = s.p.buffer.Next(done, check) }
+	if s.p.staging != nil {
+		s.p.staging.done([]string{done}, next)
+	} else {
+		next()
+	}
 	if ok {
 		s.timing.taken, s.timing.given = true, checked
 	} else {
@@ -262,7 +272,19 @@ func (s *partitionSource) finish(ids []string) {
 	if len(ids) == 0 {
 		return
 	}
-	s.tellAcker(s.p.buffer.Done(ids))
+	if s.p.staging == nil {
+		s.tellAcker(s.p.buffer.Done(ids))
+		return
+	}
+	s.p.staging.done(ids, func() { s.tellAcker(s.p.buffer.Done(ids)) })
+}
+
+func (s *partitionSource) Stage(c *store.Changes, bytes int64) {
+	s.p.staging.next, s.p.staging.size = c, bytes
+}
+
+func (s *partitionSource) Reaches(partition int) bool {
+	return partition == s.p.keys.Number || !s.parked.i.w.client.Clustered()
 }
 
 func (s *partitionSource) tellAcker(tell, hurry bool) {

@@ -7,6 +7,7 @@ import (
 
 	"github.com/runnel-go/runnel/internal/redisconn"
 	"github.com/runnel-go/runnel/internal/retryqueue"
+	"github.com/runnel-go/runnel/internal/rows"
 )
 
 // Causes of an ended ownership, returned to handlers by context.Cause.
@@ -30,7 +31,9 @@ type Processor struct {
 	Adapt                   bool  // that is the most; see pace
 	PrefetchBytes           int64 // and their bytes
 	ReadConns               int
-	ByPosition              bool // else by group: see course
+	ByPosition              bool          // else by group: see course
+	Atomic                  bool          // by position, and what an iteration changes is committed with its acks
+	Tables                  []rows.Config // that it changes, without what differs by partition
 
 	Retry  *retryqueue.Retry // nil: none
 	MaxLen int64             // of the stream: as many events may be parked per partition

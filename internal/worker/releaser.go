@@ -53,6 +53,8 @@ func (r *releaser) end(p *partition) {
 			r.unlock(p)
 		case quiet && p.life.behind.Load():
 			r.unlock(p)
+		case quiet && p.staging != nil && !p.life.isLost() && p.staging.close():
+			r.unlock(p) // what waits for room elsewhere is done again by the next owner
 		default:
 			if p.life.groupGone.Load() {
 				r.saveCommitted(p)

@@ -60,6 +60,9 @@ func (s *redisStore) Park(ps []store.Parking) error {
 	for i, p := range ps {
 		ids[i] = p.Entry.ID
 	}
+	if !s.t.settleFirst() {
+		return io.EOF
+	}
 	err := s.persist(func(ctx context.Context) error {
 		return s.i.w.client.Park(ctx, s.t.keys, s.t.claim, s.i.p.MaxLen, ps)
 	})
@@ -78,12 +81,18 @@ func (s *redisStore) Write(state store.RetryState) (there bool, err error) {
 }
 
 func (s *redisStore) Done(id string) error {
+	if s.t.staging != nil {
+		return s.t.commitParked(id)
+	}
 	return s.persist(func(ctx context.Context) error {
 		return s.i.w.client.DoneRetry(ctx, s.t.keys, s.t.claim, id)
 	})
 }
 
 func (s *redisStore) DeadLetter(d store.DeadLetter) error {
+	if !s.t.settleFirst() {
+		return io.EOF
+	}
 	err := s.persist(func(ctx context.Context) error {
 		return s.i.w.client.DeadLetter(ctx, s.t.keys, s.t.claim, d)
 	})
@@ -103,13 +112,18 @@ func (s *redisStore) moved(ids []string) {
 // persist repeats a call, which must be safe under one ownership, until its outcome is known. It
 // returns io.EOF if the ownership, or the function's grace, is over.
 func (s *redisStore) persist(call func(ctx context.Context) error) error {
+	return s.persistAs("parked events", call)
+}
+
+// persistAs is persist of something else, which the log names.
+func (s *redisStore) persistAs(op string, call func(ctx context.Context) error) error {
 	ctx := s.t.ctx
 	if ctx.Err() != nil && !s.t.life.isLost() {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeout(context.WithoutCancel(ctx), lastWords)
 		defer cancel()
 	}
-	retry := outage.New(s.t.log, "parked events", &s.t.count.Errors)
+	retry := outage.New(s.t.log, op, &s.t.count.Errors)
 	for s.t.leaseValid() && ctx.Err() == nil {
 		err := call(ctx)
 		switch {

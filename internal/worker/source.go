@@ -6,6 +6,8 @@ import (
 
 	"github.com/runnel-go/runnel/internal/redisconn"
 	"github.com/runnel-go/runnel/internal/retryqueue"
+	"github.com/runnel-go/runnel/internal/rows"
+	"github.com/runnel-go/runnel/internal/store"
 )
 
 // An Input is what a consumer has of one ownership of a partition.
@@ -13,6 +15,7 @@ type Input struct {
 	Partition int
 	Epoch     int64
 	Ending    <-chan struct{} // closed when the ownership begins to end
+	Rows      *rows.Partition // of an atomic processor, else nil
 	Source
 }
 
@@ -92,6 +95,12 @@ type Gate interface {
 
 // A Settler takes the outcomes of taken entries.
 type Settler interface {
+	// Stage hands over what the iteration that Ack, or Next, ends has changed; it is committed with that ack.
+	Stage(c *store.Changes, bytes int64)
+
+	// Reaches reports whether a commit can append to a partition of any stream with this number.
+	Reaches(partition int) bool
+
 	// Ack marks these entries as done. Their IDs ascend.
 	Ack(ids []string)
 

@@ -26,7 +26,7 @@ var floors = [][]string{
 	{"rebalance", "codec", "internal/entryid", "internal/guesses", "internal/words", "internal/groupcommit", "internal/keys", "internal/monotime", "internal/coro", "internal/embedded", "internal/rules", "internal/delayqueue", "internal/logqueue", "internal/jobs", "internal/delivery"},
 	{"internal/redisconn", "internal/outage"},
 	{"internal/store", "internal/test/model"},
-	{"internal/leader", "internal/inspect", "internal/keymigrate", "internal/prefetch", "internal/retryqueue", "internal/schedule", "internal/stage", "internal/webhook"},
+	{"internal/leader", "internal/inspect", "internal/keymigrate", "internal/prefetch", "internal/retryqueue", "internal/rows", "internal/schedule", "internal/stage", "internal/webhook"},
 	{"internal/worker"},
 	{"internal/appview"},
 	{"internal/extension"},

@@ -1,0 +1,146 @@
+package runnel
+
+import (
+	"errors"
+	"slices"
+	"sync"
+
+	"github.com/runnel-go/runnel/internal/rows"
+	"github.com/runnel-go/runnel/internal/store"
+	"github.com/runnel-go/runnel/internal/worker"
+)
+
+// atomicState is what an Atomic processor changes in a partition, iteration by iteration:
+// the rows of its tables, and what it emits. Only the consumer and its function use it,
+// but for emit.
+type atomicState struct {
+	src       worker.Source
+	rows      *rows.Partition
+	partition int
+	tables    []*table
+	typed     []any // *Rows[V] by table, once they were asked for
+
+	mu   sync.Mutex // of what is emitted
+	done []*Event   // of the batch: the innermost handler has succeeded with them
+	from rows.Mark  // of the batch
+	call rows.Mark  // of the call of the innermost handler
+}
+
+func newAtomicState(in worker.Input, tables []*table) *atomicState {
+	if in.Rows == nil {
+		return nil
+	}
+	return &atomicState{src: in.Source, rows: in.Rows, partition: in.Partition, tables: tables, typed: make([]any, len(tables))}
+}
+
+// errPartAgain is returned to a middleware that calls next again for a part of the events
+// of an earlier call: what that call has changed cannot be told apart by event.
+var errPartAgain = errors.New("next was called again for some of the events of an earlier call; an Atomic processor needs all of them again, or others")
+
+// begin begins a call of the innermost handler. What an earlier call changed that had the
+// same events is undone.
+func (a *atomicState) begin(events []*Event) error {
+	if a == nil {
+		return nil
+	}
+	again := 0
+	for _, e := range events {
+		if slices.Contains(a.done, e) {
+			again++
+		}
+	}
+	switch {
+	case len(a.done) == 0:
+		a.from = a.rows.Mark()
+	case again == len(a.done):
+		a.undo()
+	case again > 0:
+		return errPartAgain
+	}
+	a.call = a.rows.Mark()
+	if len(events) > 0 {
+		a.rows.Begin(events[len(events)-1].ID)
+	}
+	return nil
+}
+
+// end ends it: its changes are kept unless it has failed.
+func (a *atomicState) end(events []*Event, err *error) {
+	if a == nil {
+		return
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.rows.End()
+	if *err == nil {
+		*err = a.rows.Seal()
+	}
+	if *err != nil {
+		a.rows.Undo(a.call)
+		return
+	}
+	a.done = append(a.done, events...)
+}
+
+// undo drops all that the batch has changed.
+func (a *atomicState) undo() {
+	if a == nil {
+		return
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.rows.End()
+	if len(a.done) > 0 {
+		a.rows.Undo(a.from)
+		a.done = a.done[:0]
+	}
+}
+
+// stage hands what the batch has changed over to be committed with its ack.
+func (a *atomicState) stage() {
+	if a == nil {
+		return
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	clear(a.done)
+	a.done = a.done[:0]
+	a.src.Stage(a.rows.Take())
+}
+
+// goesOn is stage for a loop that stays in its function: its one event is done, by ahead.
+// It reports whether the changes of the iteration can be committed.
+func (a *atomicState) goesOn() bool {
+	if a == nil {
+		return true
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.rows.Seal() != nil {
+		return false // the handler finds that out again
+	}
+	a.rows.End()
+	a.src.Stage(a.rows.Take())
+	a.call = a.rows.Mark()
+	return true
+}
+
+// next begins the iteration over another event that ahead has taken.
+func (a *atomicState) next(e *Event) {
+	if a != nil {
+		a.rows.Begin(e.ID)
+	}
+}
+
+// emit adds outputs to the iteration, and reports whether there is one.
+func (a *atomicState) emit(outputs []store.Output) bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if !a.rows.Inside() {
+		return false
+	}
+	for _, o := range outputs {
+		a.rows.Emit(o)
+	}
+	return true
+}

@@ -1,0 +1,94 @@
+package runnel
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/runnel-go/runnel/internal/store"
+)
+
+// ErrNotAtomic is returned by Emit if its context is of no iteration of an Atomic
+// processor.
+var ErrNotAtomic = errors.New("the context is of no iteration of an Atomic processor")
+
+// ErrOtherSlot is returned by Emit in a Redis Cluster for a record of a partition with
+// another number than that of the event: it lies in another slot, and one step cannot
+// write to both.
+var ErrOtherSlot = errors.New("in a Redis Cluster only a partition of the event's number can be emitted to")
+
+// Emit appends records with the ack of the iteration that ctx is of, or not at all: once,
+// however often the events are processed. It returns before that, and does no I/O but for
+// the stream's metadata at the first call. A partition that is full delays the commit until
+// it has room, whatever Overflow says but OverflowDropOldest; the event's own stream never
+// does. It returns ErrNotAtomic, ErrOtherSlot, or the error of a record that cannot be
+// encoded; then nothing of the call is emitted. It may be called concurrently within the
+// iteration.
+func (s *Stream[T]) Emit(ctx context.Context, records ...T) error {
+	out := make([]Outgoing[T], len(records))
+	for i, r := range records {
+		out[i].Record = r
+	}
+	return s.EmitEvents(ctx, out...)
+}
+
+// EmitEvents is Emit for records with a Key and Headers. It refuses a DedupID, since
+// nothing comes twice, and At and After: what is emitted is appended at once.
+//
+// Hooks of SendHooks are called, and their done with the partitions of the records: the
+// IDs are not known yet.
+func (s *Stream[T]) EmitEvents(ctx context.Context, out ...Outgoing[T]) error {
+	if len(out) == 0 {
+		return nil
+	}
+	if len(s.app.opts.SendHooks) == 0 {
+		_, err := s.emit(ctx, out)
+		return err
+	}
+	_, err := s.hooked(ctx, out, s.emit)
+	return err
+}
+
+func (s *Stream[T]) emit(ctx context.Context, out []Outgoing[T]) ([]Sent, error) {
+	sc, _ := ctx.Value(scopeKey{}).(*scope)
+	if sc == nil || sc.atomic == nil || sc.app != s.app.name {
+		return nil, fmt.Errorf("stream %s: emit: %w", s.name, ErrNotAtomic)
+	}
+	o, err := s.settings()
+	if err != nil {
+		return nil, err
+	}
+	sent, outputs := make([]Sent, len(out)), make([]store.Output, len(out))
+	for i := range out {
+		switch {
+		case out[i].DedupID != "":
+			err = errors.New("a DedupID has no meaning: what is emitted comes once")
+		case !out[i].At.IsZero() || out[i].After != 0:
+			err = errors.New("what is emitted cannot be delayed")
+		default:
+			outputs[i].Fields, outputs[i].Partition, err = s.encoding.encode(o, out[i], nil)
+		}
+		switch {
+		case err != nil:
+		case len(outputs[i].Fields) > mostOutputTexts:
+			err = fmt.Errorf("it has more than %d fields", mostOutputTexts/2)
+		case !sc.atomic.src.Reaches(outputs[i].Partition):
+			err = fmt.Errorf("partition %d, from %d: %w", outputs[i].Partition, sc.partition, ErrOtherSlot)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("stream %s: emit record %d: %w", s.name, i, err)
+		}
+		outputs[i].Stream, outputs[i].Sent = s.name, &s.sent.Sent
+		sent[i].Partition = outputs[i].Partition
+	}
+	if _, err := s.sender(ctx); err != nil {
+		return nil, err
+	}
+	if !sc.atomic.emit(outputs) {
+		return nil, fmt.Errorf("stream %s: emit: %w", s.name, ErrNotAtomic)
+	}
+	return sent, nil
+}
+
+// mostOutputTexts bounds the fields and values of an output: a script unpacks them.
+const mostOutputTexts = 4000

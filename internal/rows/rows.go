@@ -1,0 +1,188 @@
+// Package rows holds rows of tables in the memory of the owner of their partition, which alone changes them: those that
+// were read or changed during the ownership, and what a loader has brought. Changes are gathered by iteration and undone
+// where that fails; package worker commits them with the acks.
+package rows
+
+import (
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/runnel-go/runnel/internal/store"
+)
+
+// Bounds of an iteration, which one script commits as a whole.
+const (
+	MostBytes = 16 << 20
+	MostItems = 8192 // rows and outputs
+)
+
+// ErrTooLarge is the error of an iteration beyond the bounds.
+var ErrTooLarge = errors.New("the iteration changes or emits too much for one commit")
+
+// A Failure is what a method panics with where it has no result: the row cannot be read, or the ownership ended while
+// the method waited for Redis.
+type Failure struct{ Err error }
+
+// A Partition is the rows of a processor's tables in one partition, and what the current iteration changes and emits.
+// Its methods are for the function's goroutine, except Confirmed.
+type Partition struct {
+	Tables []*Table // in the order of the processor's options
+
+	// AnyKey lets rows be set whose keys belong to other partitions: where all events are in one, in tests.
+	AnyKey bool
+
+	inside  bool  // an iteration is under way
+	now     int64 // the partition's time, in ms
+	mark    int64 // number of the last mark
+	seen    []seen
+	outputs []store.Output
+	bytes   int64
+	taken   int64 // number of the last changes that were taken
+}
+
+// A seen row has been read or changed since a mark.
+type seen struct {
+	row     *Row
+	before  store.Row
+	changed bool // before that
+	blind   bool // what Redis has is not known
+}
+
+// A Mark is a state that can be returned to until changes are taken.
+type Mark struct {
+	seen, outputs int
+	bytes         int64
+}
+
+// Begin begins an iteration whose last event has an ID. The partition's time never goes back.
+func (p *Partition) Begin(id string) {
+	ms, _, _ := strings.Cut(id, "-")
+	at, _ := strconv.ParseInt(ms, 10, 64)
+	p.now, p.inside = max(p.now, at), true
+}
+
+// End ends it: until the next one begins nothing may be changed.
+func (p *Partition) End() { p.inside = false }
+
+// Inside reports whether an iteration is under way.
+func (p *Partition) Inside() bool { return p.inside }
+
+// Now returns the partition's time, in ms since 1970.
+func (p *Partition) Now() int64 { return p.now }
+
+// Mark returns the present state. All that was set before must be sealed.
+func (p *Partition) Mark() Mark {
+	p.mark++
+	return Mark{len(p.seen), len(p.outputs), p.bytes}
+}
+
+// see notes that the function sees a row, before that.
+func (p *Partition) see(r *Row, blind bool) {
+	if r.mark != p.mark {
+		r.mark = p.mark
+		p.seen = append(p.seen, seen{r, r.Row, r.changed, blind})
+	}
+}
+
+// Undo returns to a state. It forgets the values that the function has seen since, which it may have changed in place.
+func (p *Partition) Undo(to Mark) {
+	for i := len(p.seen) - 1; i >= to.seen; i-- {
+		s := p.seen[i]
+		s.row.Row, s.row.changed = s.before, s.changed
+		s.row.value, s.row.known, s.row.unsealed = nil, false, false
+		if s.blind {
+			s.row.table.forget(s.row)
+		}
+	}
+	clear(p.seen[to.seen:])
+	p.seen, p.outputs, p.bytes = p.seen[:to.seen], p.outputs[:to.outputs], to.bytes
+	p.mark++
+}
+
+// Emit adds an output.
+func (p *Partition) Emit(o store.Output) {
+	for _, text := range o.Fields {
+		p.bytes += int64(len(text))
+	}
+	p.outputs = append(p.outputs, o)
+}
+
+// Seal encodes what was set since the last one, and fails if that cannot be done, or if it is too much.
+func (p *Partition) Seal() error {
+	n := len(p.outputs)
+	for _, s := range p.seen {
+		r := s.row
+		if r.unsealed {
+			value, err := r.table.cfg.Encode(r.value)
+			if err != nil {
+				return fmt.Errorf("table %s: encode the row of key %q: %w", r.table.cfg.Name, r.key, err)
+			}
+			r.Value, r.unsealed = value, false
+			p.bytes += int64(len(r.key) + len(value))
+		}
+		if r.changed {
+			n++
+		}
+	}
+	if n > MostItems || p.bytes > MostBytes {
+		return fmt.Errorf("%w: %d rows and outputs, %d bytes; it may have %d, and %d bytes: take fewer events at a time, or make rows smaller", ErrTooLarge, n, p.bytes, MostItems, int64(MostBytes))
+	}
+	return nil
+}
+
+// Take returns what has changed since the last Take, all of it sealed, or nil, and its size. It cannot be undone any more.
+func (p *Partition) Take() (c *store.Changes, bytes int64) {
+	bytes = p.bytes
+	if bytes > 0 || len(p.seen) > 0 {
+		c = p.changes()
+	}
+	clear(p.seen)
+	p.seen, p.outputs, p.bytes = p.seen[:0], nil, 0
+	p.mark++
+	for _, t := range p.Tables {
+		t.tidy(p.now)
+	}
+	return c, bytes
+}
+
+func (p *Partition) changes() *store.Changes {
+	c := &store.Changes{Tables: make([]store.TableChanges, len(p.Tables)), Outputs: p.outputs}
+	changed := len(p.outputs) > 0
+	for i, t := range p.Tables {
+		c.Tables[i].Table = t.cfg.Place
+		if t.cfg.Ends {
+			c.Time = p.now
+		}
+	}
+	for _, s := range p.seen {
+		r := s.row
+		if !r.changed {
+			continue
+		}
+		changed = true
+		rows := &c.Tables[r.table.cfg.Index].Rows
+		if *rows == nil {
+			*rows = map[string]store.Row{}
+		}
+		(*rows)[r.key] = r.Row
+		r.changed, r.taken = false, p.taken+1
+		r.table.taken(r, p.now)
+	}
+	if !changed {
+		return nil
+	}
+	p.taken++
+	return c
+}
+
+// Taken returns the number of the last changes that were taken, from 1.
+func (p *Partition) Taken() int64 { return p.taken }
+
+// Confirmed says that all changes up to a number are committed: Redis has these rows. It may be called concurrently.
+func (p *Partition) Confirmed(taken int64) {
+	for _, t := range p.Tables {
+		t.confirmed.Store(taken)
+	}
+}

@@ -1,0 +1,349 @@
+package rows
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"sync/atomic"
+
+	"github.com/runnel-go/runnel/internal/store"
+)
+
+// A Source reads committed rows. Its methods block; an error means that the ownership has ended.
+type Source interface {
+	Row(t store.Table, key string) (store.Row, error)
+	Page(t store.Table, cursor uint64) (rows []store.KeyedRow, next uint64, err error)
+}
+
+// A Config says what a table is.
+type Config struct {
+	Name   string
+	Index  int // among the processor's tables
+	Place  store.Table
+	Ends   bool // rows may end
+	Encode func(value any) (string, error)
+	Decode func(data string) (any, error)
+	Source Source
+	Budget *Budget
+}
+
+// A Budget bounds the bytes of a table's rows in the memory of a worker. A partition that finds it used up forgets what
+// is committed, and asks Redis from then on for what it does not hold.
+type Budget struct {
+	Most int64
+	used atomic.Int64
+}
+
+// Used returns the bytes in memory.
+func (b *Budget) Used() int64 { return b.used.Load() }
+
+// rowOverhead is about what a row takes in memory beside its key and its encoded value.
+const rowOverhead = 160
+
+// A Row is a row in memory, or that there is none.
+type Row struct {
+	store.Row
+	key      string
+	table    *Table
+	value    any
+	known    bool  // value is decoded
+	unsealed bool  // value is newer than Row.Value
+	changed  bool  // and not taken
+	taken    int64 // number of the last changes that it was in
+	mark     int64 // see Partition.see
+	size     int64 // as counted
+	leaves   bool  // in leaving
+}
+
+// A Table is the part of a table in one partition. Its methods are for the function's goroutine, except Load.
+type Table struct {
+	cfg       Config
+	p         *Partition
+	confirmed atomic.Int64
+
+	mu       sync.Mutex
+	rows     map[string]*Row
+	complete bool   // what is not in rows is not in Redis
+	over     bool   // the budget is used up: never complete again
+	forgot   int    // times that a row was forgotten
+	bytes    int64  // of rows
+	kept     int64  // after it was dropped last
+	leaving  []left // in the order of their times, about
+}
+
+// left is when a row will have left the table: it ends, or was deleted.
+type left struct {
+	row *Row
+	at  int64
+}
+
+// Add adds a table to the partition.
+func (p *Partition) Add(cfg Config) *Table {
+	cfg.Index = len(p.Tables)
+	t := &Table{cfg: cfg, p: p, rows: map[string]*Row{}}
+	p.Tables = append(p.Tables, t)
+	return t
+}
+
+// find returns a row of any state, from Redis if it is not held.
+func (t *Table) find(key string) *Row {
+	t.mu.Lock()
+	r, complete := t.rows[key], t.complete
+	t.mu.Unlock()
+	if r != nil {
+		return r
+	}
+	var stored store.Row
+	if !complete {
+		var err error
+		if stored, err = t.cfg.Source.Row(t.cfg.Place, key); err != nil {
+			panic(Failure{err})
+		}
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if r = t.rows[key]; r == nil { // the loader may have brought it
+		r = t.insert(key, stored)
+	}
+	return r
+}
+
+// insert is called under the mutex.
+func (t *Table) insert(key string, stored store.Row) *Row {
+	r := &Row{Row: stored, key: key, table: t}
+	t.rows[key] = r
+	t.count(r)
+	return r
+}
+
+// count counts the size of a row that is new or was changed, under the mutex.
+func (t *Table) count(r *Row) {
+	size := int64(len(r.key)+len(r.Value)) + rowOverhead
+	t.bytes += size - r.size
+	t.cfg.Budget.used.Add(size - r.size)
+	r.size = size
+}
+
+// there reports whether a row is there at the partition's time.
+func (t *Table) there(r *Row) bool { return r.There && (r.Until == 0 || r.Until > t.p.now) }
+
+// Get returns the value of a row, which must not be changed but by Set. It panics with a Failure.
+func (t *Table) Get(key string) (value any, ok bool) {
+	r := t.find(key)
+	t.p.see(r, false)
+	if !t.there(r) {
+		return nil, false
+	}
+	return t.decoded(r), true
+}
+
+func (t *Table) decoded(r *Row) any {
+	if !r.known {
+		value, err := t.cfg.Decode(r.Value)
+		if err != nil {
+			panic(Failure{&DecodeError{Table: t.cfg.Name, Key: r.key, Err: err}})
+		}
+		r.value, r.known = value, true
+	}
+	return r.value
+}
+
+// Set sets a row, until a time in ms or, with 0, for good.
+func (t *Table) Set(key string, value any, until int64) {
+	t.change(key, store.Row{There: true, Until: until}, value)
+}
+
+// Delete deletes a row.
+func (t *Table) Delete(key string) { t.change(key, store.Row{}, nil) }
+
+func (t *Table) change(key string, to store.Row, value any) {
+	t.mu.Lock()
+	r, blind := t.rows[key], false
+	if r == nil {
+		r, blind = t.insert(key, store.Row{}), !t.complete
+	}
+	t.mu.Unlock()
+	t.p.see(r, blind)
+	r.Row, r.value, r.changed = to, value, true
+	r.known, r.unsealed = to.There, to.There
+}
+
+// forget makes a row one that is not held.
+func (t *Table) forget(r *Row) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.remove(r)
+	t.complete = false
+	t.forgot++
+}
+
+// remove is called under the mutex.
+func (t *Table) remove(r *Row) {
+	delete(t.rows, r.key)
+	t.bytes -= r.size
+	t.cfg.Budget.used.Add(-r.size)
+}
+
+// taken notes that a row goes with changes.
+func (t *Table) taken(r *Row, now int64) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.count(r)
+	if !r.There {
+		t.leaves(r, now)
+	} else if r.Until > 0 {
+		t.leaves(r, r.Until)
+	}
+}
+
+// leaves notes when a row will have left, once; under the mutex.
+func (t *Table) leaves(r *Row, at int64) {
+	if !r.leaves {
+		r.leaves = true
+		t.leaving = append(t.leaving, left{r, at})
+	}
+}
+
+// committed reports whether Redis has the row as it is.
+func (t *Table) committed(r *Row) bool { return !r.changed && r.taken <= t.confirmed.Load() }
+
+// tidy forgets rows that have left the table and, beyond the budget, all that Redis has.
+func (t *Table) tidy(now int64) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for len(t.leaving) > 0 && t.leaving[0].at <= now {
+		r := t.leaving[0].row
+		gone := !r.There || r.Until > 0 && r.Until <= now
+		if gone && !t.committed(r) {
+			break
+		}
+		t.leaving, r.leaves = t.leaving[1:], false
+		switch {
+		case t.rows[r.key] != r:
+		case !gone && r.Until > 0: // it was set again since
+			t.leaves(r, r.Until)
+		case gone && t.complete: // else Redis would be asked for it again
+			t.remove(r)
+		}
+	}
+	if t.cfg.Budget.used.Load() <= t.cfg.Budget.Most || t.bytes <= 2*t.kept {
+		return
+	}
+	for _, r := range t.rows {
+		if t.committed(r) {
+			t.remove(r)
+		}
+	}
+	t.complete, t.over, t.kept = false, true, t.bytes
+}
+
+// Close gives what the table takes back to the budget.
+func (t *Table) Close() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.cfg.Budget.used.Add(-t.bytes)
+	t.rows, t.bytes, t.over, t.complete = map[string]*Row{}, 0, true, false
+}
+
+// Load brings all rows into memory, page by page, unless they are beyond the budget. It blocks until that is done, or
+// ctx ends, and may be called beside all other methods.
+func (t *Table) Load(ctx context.Context) error {
+	for ctx.Err() == nil {
+		t.mu.Lock()
+		forgot := t.forgot
+		t.mu.Unlock()
+		for cursor := uint64(0); ; {
+			page, next, err := t.cfg.Source.Page(t.cfg.Place, cursor)
+			if err != nil {
+				return err
+			}
+			if !t.fill(page) {
+				return nil
+			}
+			if cursor = next; cursor == 0 || ctx.Err() != nil {
+				break
+			}
+		}
+		t.mu.Lock()
+		t.complete = ctx.Err() == nil && !t.over && forgot == t.forgot
+		done := t.complete || t.over
+		t.mu.Unlock()
+		if done {
+			return nil
+		}
+	}
+	return ctx.Err()
+}
+
+// fill adds rows that are not held, and reports whether the budget allows more.
+func (t *Table) fill(page []store.KeyedRow) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for _, stored := range page {
+		if t.over || t.cfg.Budget.used.Load() > t.cfg.Budget.Most {
+			t.over = true
+			return false
+		}
+		if t.rows[stored.Key] == nil {
+			r := t.insert(stored.Key, stored.Row)
+			if r.Until > 0 {
+				t.leaves(r, r.Until)
+			}
+		}
+	}
+	return true
+}
+
+// All calls yield with the rows that are there at the partition's time, in no order, until it returns false. The
+// function may change rows meanwhile. It panics with a Failure.
+func (t *Table) All(yield func(key string, value any) bool) {
+	t.mu.Lock()
+	held := make(map[string]*Row, len(t.rows))
+	for key, r := range t.rows {
+		held[key] = r
+	}
+	complete := t.complete
+	t.mu.Unlock()
+	show := func(r *Row) bool {
+		t.p.see(r, false)
+		return !t.there(r) || yield(r.key, t.decoded(r))
+	}
+	for _, r := range held {
+		if !show(r) {
+			return
+		}
+	}
+	for cursor := uint64(0); !complete; complete = cursor == 0 {
+		page, next, err := t.cfg.Source.Page(t.cfg.Place, cursor)
+		if err != nil {
+			panic(Failure{err})
+		}
+		for _, stored := range page {
+			if held[stored.Key] == nil {
+				r := t.find(stored.Key) // as it is here, and once
+				held[stored.Key] = r
+				if !show(r) {
+					return
+				}
+			}
+		}
+		cursor = next
+	}
+}
+
+// A DecodeError is the error of a row that cannot be decoded.
+type DecodeError struct {
+	Table, Key string
+	Err        error
+}
+
+// Error names table and key.
+func (e *DecodeError) Error() string {
+	return fmt.Sprintf("table %s: decode the row of key %q: %v", e.Table, e.Key, e.Err)
+}
+
+// Unwrap returns Err.
+func (e *DecodeError) Unwrap() error { return e.Err }
+
+// Place returns where the table lies.
+func (t *Table) Place() store.Table { return t.cfg.Place }

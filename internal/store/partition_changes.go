@@ -1,0 +1,200 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"strconv"
+	"strings"
+	"sync/atomic"
+
+	"github.com/runnel-go/runnel/internal/redisconn"
+)
+
+// Changes are what an owner by position has done inside of Redis, to be stored together with its position.
+type Changes struct {
+	Tables  []TableChanges // of each table of the processor
+	Outputs []Output       // in order
+	Settled []string       // parked events that are done, by ID
+	Time    int64          // the partition's, in ms since 1970: rows that end by then go; 0: none does
+}
+
+// TableChanges are the rows of one table that have changed, by key.
+type TableChanges struct {
+	Table Table
+	Rows  map[string]Row
+}
+
+// An Output is a record for any partition in the same slot.
+type Output struct {
+	Stream    string
+	Partition int
+	Fields    []string      // field, value, field, value, …
+	Sent      *atomic.Int64 // counts it once it is stored
+}
+
+// Merge adds later changes.
+func (c *Changes) Merge(later *Changes) {
+	for i, t := range later.Tables {
+		if len(c.Tables[i].Rows) == 0 {
+			c.Tables[i].Rows = t.Rows
+		} else {
+			maps.Copy(c.Tables[i].Rows, t.Rows)
+		}
+	}
+	c.Outputs, c.Settled = append(c.Outputs, later.Outputs...), append(c.Settled, later.Settled...)
+	c.Time = max(c.Time, later.Time)
+}
+
+// Stored counts the outputs.
+func (c *Changes) Stored() {
+	for _, o := range c.Outputs {
+		if o.Sent != nil {
+			o.Sent.Add(1)
+		}
+	}
+}
+
+// grows reports whether the changes may need memory.
+func (c *Changes) grows() bool {
+	for _, t := range c.Tables {
+		for _, r := range t.Rows {
+			if r.There {
+				return true
+			}
+		}
+	}
+	return len(c.Outputs) > 0
+}
+
+// target is a partition that is appended to.
+type target struct {
+	stream    string
+	partition int
+}
+
+// changesCall returns the call for a commit with changes, and the partitions that it appends to.
+func (c Owner) changesCall(ctx context.Context, one Commit, args []any) (call *redisconn.Call, to []target, err error) {
+	p, ch := one.Partition, one.Changes
+	names, ended := []string{p.Log, p.Own}, any("")
+	if ch.Time > 0 {
+		ended = ch.Time
+	}
+	if len(ch.Settled) > 0 {
+		names = append(names, p.Retry, p.Parked)
+	}
+	outputs := map[target][]Output{}
+	for _, o := range ch.Outputs {
+		t := target{o.Stream, o.Partition}
+		if outputs[t] == nil {
+			to = append(to, t)
+		}
+		outputs[t] = append(outputs[t], o)
+	}
+	args = append(args, ch.grows(), ended, len(ch.Settled), len(ch.Tables), len(to))
+	args = appendTexts(args, ch.Settled)
+	for _, t := range ch.Tables {
+		names = append(names, t.Table.Rows, t.Table.Until)
+		args = t.arguments(args)
+	}
+	for _, t := range to {
+		most := int64(0) // a processor never waits for room in its own stream
+		if t.stream != p.Stream {
+			meta, err := MetaStore(c).recentMeta(ctx, t.stream)
+			if err != nil {
+				return nil, nil, err
+			}
+			most = meta.MaxLen
+		}
+		if n := int64(len(outputs[t])); most > 0 && n > most {
+			most = n // more than the stream takes at all: into an empty one
+		}
+		names, args = append(names, c.keys.Partition(t.stream, t.partition)), append(args, most, len(outputs[t]))
+		for _, o := range outputs[t] {
+			args = appendTexts(append(args, len(o.Fields)), o.Fields)
+		}
+	}
+	return redisconn.ScriptCall(ctx, changesScript, names, args...), to, nil
+}
+
+// arguments appends the changes of a table in the form of commit_changes.lua.
+func (t TableChanges) arguments(args []any) []any {
+	var sets, dels, times, lasting []any
+	for key, r := range t.Rows {
+		switch {
+		case !r.There:
+			dels = append(dels, key)
+		default:
+			sets = append(sets, key, r.Value)
+		}
+		switch {
+		case r.There && r.Until > 0:
+			times = append(times, r.Until, key)
+		default:
+			lasting = append(lasting, key)
+		}
+	}
+	args = append(args, len(sets)/2, len(dels), len(times)/2, len(lasting))
+	for _, part := range [][]any{sets, dels, times, lasting} {
+		args = append(args, part...)
+	}
+	return args
+}
+
+// changesReply is the error that the reply to a commit stands for.
+func changesReply(said string, to []target, one Commit) error {
+	which, full := strings.CutPrefix(said, "FULL ")
+	if !full {
+		return nil
+	}
+	i, err := strconv.Atoi(which)
+	if err != nil || i < 1 || i > len(to) {
+		return fmt.Errorf("unexpected reply %q", said)
+	}
+	n := 0
+	for _, o := range one.Changes.Outputs {
+		if o.Stream == to[i-1].stream && o.Partition == to[i-1].partition {
+			n++
+		}
+	}
+	return &TargetFullError{Stream: to[i-1].stream, Partition: to[i-1].partition, Wanted: n}
+}
+
+// A TargetFullError reports that a commit was not done, since a partition has no room for what it appends there.
+type TargetFullError struct {
+	Stream    string
+	Partition int
+	Wanted    int // records
+}
+
+// Error names the partition.
+func (e *TargetFullError) Error() string {
+	return fmt.Sprintf("partition %d of stream %s has no room for %d more", e.Partition, e.Stream, e.Wanted)
+}
+
+// Unwrap returns ErrFull.
+func (e *TargetFullError) Unwrap() error { return ErrFull }
+
+// AwaitRoom blocks until the partition has room, by its stream's overflow policy, or until ctx ends. A policy that
+// would refuse waits here, too: what is to be appended was emitted already.
+func (c Producer) AwaitRoom(ctx context.Context, e *TargetFullError, tell func(error)) {
+	p := &part{Append: &Append{Stream: e.Stream, Partition: e.Partition}, log: c.keys.Partition(e.Stream, e.Partition), out: &Appended{}, need: e.Wanted}
+	for ctx.Err() == nil {
+		var err error
+		if p.meta, err = MetaStore(c).recentMeta(ctx, e.Stream); err == nil {
+			var open []*part
+			open, _ = c.makeRoom(ctx, []*part{p})
+			if len(open) > 0 {
+				return
+			}
+			err = errors.Join(p.out.Err)
+			p.out.Err = nil
+		}
+		if err == nil {
+			err = p.full
+		}
+		tell(err)
+		p.wait.sleep(ctx)
+	}
+}

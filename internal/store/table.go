@@ -1,0 +1,95 @@
+package store
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/runnel-go/runnel/internal/keys"
+	"github.com/runnel-go/runnel/internal/redisconn"
+)
+
+// A Table is the part of a table that lies in one partition.
+type Table struct {
+	Rows  string // key of the rows, by their keys
+	Until string // key of when those end that do, by the partition's time, in ms since 1970
+}
+
+// A Row is what a table has under a key.
+type Row struct {
+	Value string
+	Until int64 // 0: it stays
+	There bool  // else there is none, and the rest is zero
+}
+
+// A KeyedRow is a row with its key.
+type KeyedRow struct {
+	Key string
+	Row
+}
+
+// rowsPerPage is how many rows a page has, about; a script with so many holds the server for less than a millisecond.
+const rowsPerPage = 128
+
+// A TableStore reads the rows of tables; only a Commit of an Owner changes them. Owners read theirs by it, and
+// Table.Get those of others.
+type TableStore struct{ *core }
+
+// Table returns the part of a stream's table in a partition.
+func (c TableStore) Table(stream, table string, partition int) Table {
+	key := func(kind string) string { return keys.MustKind(kind).Key(c.keys, stream, table, "", partition) }
+	return Table{Rows: key("rows"), Until: key("until")}
+}
+
+// Row returns a row as it is committed. now is the server's clock, in ms.
+func (c TableStore) Row(ctx context.Context, t Table, key string) (r Row, now int64, err error) {
+	reply, err := rowScript.Run(ctx, c.Retrying, []string{t.Rows, t.Until}, key).Slice()
+	if err != nil {
+		return Row{}, 0, fmt.Errorf("row of %s: %w", t.Rows, classify(err))
+	}
+	if len(reply) != 3 {
+		return Row{}, 0, fmt.Errorf("row of %s: reply of %d values", t.Rows, len(reply))
+	}
+	r.Value, r.There = reply[0].(string)
+	if r.There {
+		r.Until = scoreOf(reply[1])
+	}
+	return r, scoreOf(reply[2]), nil
+}
+
+// Page returns some rows and the cursor of the next page, from 0 to 0. Rows that are there all the while come at least
+// once; there are more than rowsPerPage on a page only of small tables.
+func (c TableStore) Page(ctx context.Context, t Table, cursor uint64) (rows []KeyedRow, next uint64, err error) {
+	flat, next, err := c.Retrying.HScan(ctx, t.Rows, cursor, "", rowsPerPage).Result()
+	if err != nil {
+		return nil, 0, fmt.Errorf("rows of %s: %w", t.Rows, classify(err))
+	}
+	calls := make([]*redisconn.Call, 0, len(flat)/2)
+	for i := 0; i+1 < len(flat); i += 2 {
+		rows = append(rows, KeyedRow{Key: flat[i], Row: Row{Value: flat[i+1], There: true}})
+		calls = append(calls, redisconn.PlainCall(ctx, "ZSCORE", t.Until, flat[i]))
+	}
+	redisconn.Pipeline(ctx, c.Retrying, calls)
+	for i, call := range calls {
+		score, err := call.Reply.Float64()
+		if err != nil && err != redis.Nil {
+			return nil, 0, fmt.Errorf("rows of %s: %w", t.Until, classify(err))
+		}
+		rows[i].Until = int64(score)
+	}
+	return rows, next, nil
+}
+
+// scoreOf returns a number that a script returned, 0 for none.
+func scoreOf(v any) int64 {
+	switch v := v.(type) {
+	case int64:
+		return v
+	case string:
+		f, _ := strconv.ParseFloat(v, 64)
+		return int64(f)
+	}
+	return 0
+}

@@ -1,0 +1,249 @@
+package worker
+
+import (
+	"context"
+	"errors"
+	"io"
+	"sync"
+
+	"github.com/runnel-go/runnel/internal/entryid"
+	"github.com/runnel-go/runnel/internal/outage"
+	"github.com/runnel-go/runnel/internal/rows"
+	"github.com/runnel-go/runnel/internal/store"
+)
+
+// Bounds of a commit of several iterations, and of what may wait in memory to be committed.
+const (
+	changesPerCommit = 512
+	bytesPerCommit   = 256 << 10
+	mostStaged       = 8 << 20
+)
+
+// staging is what an atomic processor has done with a partition and not committed. The consumer adds to it what an
+// iteration has changed together with its acks, and the acker takes it together with them: so no commit has one
+// without the other.
+type staging struct {
+	rows *rows.Partition
+	next *store.Changes // of the iteration that is acked next; of the consumer
+	size int64          // of next
+
+	mu     sync.Mutex
+	queue  []staged      // oldest first; the last one is added to
+	flight *store.Commit // it was sent, and is sent again as it is until its outcome is known
+	with   staged        // what flight has
+	bytes  int64         // of queue and flight
+	held   bool          // flight was refused, and waits for room elsewhere
+	closed bool          // no more is sent
+}
+
+// staged is what one commit will have.
+type staged struct {
+	changes *store.Changes // nil: acks alone
+	upTo    string         // the last entry of its iterations, "" for a parked event
+	taken   int64          // the number of its last changes; see rows.Partition
+	items   int
+	bytes   int64
+}
+
+// done adds what the current iteration has changed. acked are its entries, none for a parked event; ack moves them to the acker.
+func (s *staging) done(acked []string, ack func()) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if c := s.next; c != nil {
+		one := staged{changes: c, taken: s.rows.Taken(), items: len(c.Outputs), bytes: s.size}
+		if len(acked) > 0 {
+			one.upTo = acked[len(acked)-1]
+		}
+		for _, t := range c.Tables {
+			one.items += len(t.Rows)
+		}
+		s.bytes += one.bytes
+		if n := len(s.queue); n > 0 && s.queue[n-1].takes(one) {
+			s.queue[n-1].add(one)
+		} else {
+			s.queue = append(s.queue, one)
+		}
+		s.next, s.size = nil, 0
+	}
+	ack()
+}
+
+func (s *staged) takes(more staged) bool {
+	return s.upTo != "" && more.upTo != "" && s.items+more.items <= changesPerCommit && s.bytes+more.bytes <= bytesPerCommit
+}
+
+func (s *staged) add(more staged) {
+	s.changes.Merge(more.changes)
+	s.upTo, s.taken = more.upTo, more.taken
+	s.items, s.bytes = s.items+more.items, s.bytes+more.bytes
+}
+
+// bound returns the entry up to which the next commit may ack, "" for no bound. It is called under the mutex.
+func (s *staging) bound() string {
+	if s == nil || len(s.queue) < 2 {
+		return ""
+	}
+	return s.queue[0].upTo
+}
+
+// takeWith moves what a commit up to an entry has to flight. It is called under the mutex.
+func (s *staging) takeWith(one *store.Commit) {
+	s.with = staged{}
+	if len(s.queue) > 0 && (s.queue[0].upTo == "" || entryid.Compare(s.queue[0].upTo, one.Committed) <= 0) {
+		s.with, s.queue = s.queue[0], s.queue[1:]
+		one.Changes = s.with.changes
+	}
+	s.flight = one
+}
+
+// stored ends the commit under way.
+func (s *staging) stored() {
+	if s == nil {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.with.changes != nil {
+		s.with.changes.Stored()
+		s.rows.Confirmed(s.with.taken)
+	}
+	s.bytes -= s.with.bytes
+	s.flight, s.with = nil, staged{}
+}
+
+// waits reports whether there is something to commit.
+func (s *staging) waits() bool {
+	if s == nil {
+		return false
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.flight != nil || len(s.queue) > 0
+}
+
+// full reports whether so much is not committed that no other iteration may begin.
+func (s *staging) full() bool {
+	if s == nil {
+		return false
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.bytes > mostStaged
+}
+
+// stuck reports whether the commit cannot be done now, for want of room elsewhere.
+func (s *staging) stuck() bool {
+	if s == nil {
+		return false
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.held
+}
+
+// close keeps all that is not committed from being sent: another owner does it again. It reports false while a commit
+// is under way.
+func (s *staging) close() bool {
+	if s == nil {
+		return true
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.closed = s.held || s.flight == nil
+	return s.closed
+}
+
+// hold keeps the refused commit of a partition, and others behind it, until there is room.
+func (m *member) hold(p *partition, full *store.TargetFullError) {
+	s := p.staging
+	s.mu.Lock()
+	s.held = true
+	s.mu.Unlock()
+	p.buffer.Signal()
+	ctx, cancel := context.WithCancel(context.WithoutCancel(m.ctx))
+	m.wg.Go(func() {
+		defer cancel()
+		select {
+		case <-p.life.gone:
+		case <-p.life.ended:
+		case <-ctx.Done():
+		}
+	})
+	m.wg.Go(func() {
+		defer cancel()
+		retry := outage.New(p.log, "commit", &m.count.Errors)
+		m.w.client.AwaitRoom(ctx, full, func(err error) { retry.Failed(ctx, err) })
+		retry.Recovered()
+		s.mu.Lock()
+		s.held = false
+		s.mu.Unlock()
+		m.acks.mark(p)
+	})
+}
+
+// rowSource reads rows for an ownership, until they can be read or it ends.
+type rowSource struct{ p *redisStore }
+
+// Row returns a row.
+func (s rowSource) Row(t store.Table, key string) (r store.Row, err error) {
+	err = s.p.persistAs("rows", func(ctx context.Context) error {
+		r, _, err = s.p.i.w.client.Row(ctx, t, key)
+		return err
+	})
+	return r, err
+}
+
+// Page returns a page of rows.
+func (s rowSource) Page(t store.Table, cursor uint64) (page []store.KeyedRow, next uint64, err error) {
+	err = s.p.persistAs("rows", func(ctx context.Context) error {
+		page, next, err = s.p.i.w.client.Page(ctx, t, cursor)
+		return err
+	})
+	return page, next, err
+}
+
+// prepare makes the staging of an ownership, if the processor is atomic.
+func (p *partition) prepare(m *member) {
+	if !m.p.Atomic {
+		return
+	}
+	p.staging = &staging{rows: &rows.Partition{}}
+	for _, t := range m.p.Tables {
+		t.Place = m.w.client.Table(m.p.Stream, t.Name, p.keys.Number)
+		t.Source = rowSource{p.source.parked}
+		p.staging.rows.Add(t)
+	}
+}
+
+// load brings the rows of a partition into memory, while its events are processed.
+func (m *member) load(p *partition) {
+	for _, t := range p.staging.rows.Tables {
+		if err := t.Load(p.ctx); err != nil {
+			return // the ownership has ended
+		}
+	}
+}
+
+var errNoRoom = errors.New("a partition elsewhere has no room")
+
+// settleFirst waits until all before is committed, where a partition's events leave it for other places: so what was
+// done before is stored before, as all of it is repeated else. It reports false if the ownership ended.
+func (p *partition) settleFirst() bool { return p.staging == nil || p.flush() }
+
+// commitParked commits what an attempt of a parked event has changed, together with its end.
+func (p *partition) commitParked(id string) error {
+	s := p.staging
+	if s.next == nil {
+		s.next = &store.Changes{Tables: make([]store.TableChanges, len(s.rows.Tables))}
+		for i, t := range s.rows.Tables {
+			s.next.Tables[i].Table = t.Place()
+		}
+	}
+	s.next.Settled = []string{id}
+	s.done(nil, func() {})
+	p.acks.mark(p)
+	if !p.flush() {
+		return io.EOF
+	}
+	return nil
+}
