@@ -48,7 +48,7 @@ type shown struct {
 func (s *scene) dashboard(t *testing.T) {
 	server := httptest.NewServer(web.Handler(s.app, nil))
 	defer server.Close()
-	for processor, want := range truth {
+	for processor, want := range s.truth {
 		var got shown
 		s.decode(s.sample(t, server.URL+"/api/live?processor=orders/"+processor), &got)
 		for n := range want {
@@ -74,7 +74,7 @@ func (s *scene) dashboard(t *testing.T) {
 func (s *scene) overview(t *testing.T, got *shown) {
 	t.Helper()
 	for _, p := range got.Streams[0].Processors {
-		all, of := total(truth[p.Processor]), truth[p.Processor]
+		all, of := total(s.truth[p.Processor]), s.truth[p.Processor]
 		told := number{lag: p.Totals.Lag, pending: p.Totals.Pending, parked: p.Totals.Parked, retrying: p.Totals.Retrying, dead: p.Totals.Dead}
 		owned, paused := sum(of, func(n number) int64 { return oneIf(n.owned) }), sum(of, func(n number) int64 { return oneIf(n.held == "pause") })
 		if told != all || int64(p.Totals.Owned) != owned || int64(p.Paused) != paused || p.Blocked != 0 {

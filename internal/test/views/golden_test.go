@@ -49,12 +49,7 @@ func (s *scene) golden(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			file := filepath.Join("testdata", name+".json")
-			if os.Getenv("RUNNEL_GOLDEN") == "write" {
-				if err := os.WriteFile(file, got.Bytes(), 0o644); err != nil {
-					t.Fatal(err)
-				}
-			}
+			file := s.file(t, name, got.Bytes())
 			want, err := os.ReadFile(file)
 			if err != nil {
 				t.Fatal(err)
@@ -64,6 +59,29 @@ func (s *scene) golden(t *testing.T) {
 			}
 		})
 	}
+}
+
+// file returns the file of an output. By position there is one only of what differs from that by group.
+func (s *scene) file(t *testing.T, name string, got []byte) string {
+	t.Helper()
+	file, special := filepath.Join("testdata", name+".json"), filepath.Join("testdata", s.reads, name+".json")
+	if os.Getenv("RUNNEL_GOLDEN") == "write" {
+		common, err := os.ReadFile(file)
+		if s.reads != "group" && err == nil {
+			_ = os.Remove(special)
+			if bytes.Equal(common, got) {
+				return file
+			}
+			file = special
+		}
+		if err := os.WriteFile(file, got, 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := os.Stat(special); err == nil {
+		return special
+	}
+	return file
 }
 
 // changing are the fields that always differ from run to run.
