@@ -63,7 +63,7 @@ func runProcessorLs(ctx context.Context, s *session, c *call) error {
 		fmt.Fprintln(t, "PROCESSOR\tMEMBERS\tOWNED\tPENDING\tLAG\tAGE\tDELAYED\tPARKED\tDEAD\tLOST\tHELD\tQUARANTINED")
 		for _, p := range list {
 			sum := p.Totals
-			t.row(p.Stream+"/"+p.Processor, p.Members, fmt.Sprintf("%d of %d", sum.Owned, p.Partitions), sum.Pending,
+			t.row(p.Stream+"/"+p.Processor, p.Members, fmt.Sprintf("%d of %d", sum.Owned, p.Partitions), known(sum.Pending, "-"),
 				words.AtLeast(sum.Lag, sum.LagMore), ageOf(sum.Age, sum.Lag > 0), sum.Delayed, sum.Parked, sum.Dead, sum.Lost, p.Held, sum.Quarantined)
 		}
 	})

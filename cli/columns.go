@@ -23,7 +23,7 @@ var wideTitles = []string{"EXECUTOR", "RETRYING", "LENGTH", "GROUP"}
 
 func partitionCells(s *inspect.PartitionState, now time.Time) []string {
 	return []string{
-		strconv.Itoa(s.Partition), ownerOf(s), words.Dash(s.Executor), leaseOf(s), number(s.Epoch), number(s.Pending),
+		strconv.Itoa(s.Partition), ownerOf(s), words.Dash(s.Executor), leaseOf(s), number(s.Epoch), known(s.Pending, "-"),
 		words.AtLeast(s.Lag, s.LagMore), ageOf(s.Age, s.Oldest != ""), number(s.Delayed),
 		number(s.Parked), known(s.Retrying, "?"), number(s.Dead), number(s.Lost), number(s.Length),
 		s.Floor, s.End, words.Dash(s.Group), s.State(now),
@@ -32,7 +32,7 @@ func partitionCells(s *inspect.PartitionState, now time.Time) []string {
 
 func totalCells(t *inspect.Totals) []string {
 	return []string{
-		"total", fmt.Sprint(t.Owned, " owned"), "", "", "", number(t.Pending),
+		"total", fmt.Sprint(t.Owned, " owned"), "", "", "", known(t.Pending, "-"),
 		words.AtLeast(t.Lag, t.LagMore), ageOf(t.Age, t.Lag > 0), number(t.Delayed),
 		number(t.Parked), known(t.Retrying, "?"), number(t.Dead), number(t.Lost), number(t.Length), "", "", "", "",
 	}

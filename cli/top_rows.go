@@ -92,7 +92,7 @@ func processorRow(sample *inspect.Sample, i, j int, trend func(id string) string
 		cells: []string{
 			id, rateOf(sample.Rates[i].Appended), rateOf(rates.Done), lag, drawn, ageOf(t.Age, t.Lag > 0),
 			fmt.Sprintf("%d/%d", t.Owned, len(p.Partitions)), fmt.Sprintf("%d/%d", alive, len(p.Members)),
-			number(t.Pending), number(t.Delayed), number(t.Parked), number(t.Dead), number(t.Lost),
+			known(t.Pending, "-"), number(t.Delayed), number(t.Parked), number(t.Dead), number(t.Lost),
 			strconv.Itoa(t.Quarantined), withheld, state,
 		},
 	}

@@ -31,7 +31,7 @@ func partitionRows(sample *inspect.Sample, stream, processor int, now time.Time)
 			lag: s.Lag, age: s.Age, rate: orNone(rates[i]),
 			cells: []string{
 				strconv.Itoa(s.Partition), ownerOf(s), number(s.Epoch), rateOf(rates[i]), words.AtLeast(s.Lag, s.LagMore), ageOf(s.Age, s.Oldest != ""),
-				number(s.Pending), number(s.Parked), number(s.Dead), number(s.Lost), partitionState(s, now),
+				known(s.Pending, "-"), number(s.Parked), number(s.Dead), number(s.Lost), partitionState(s, now),
 			},
 			mood: partitionMood(s), detail: partitionDetail(sample.App, p, s, now),
 		}

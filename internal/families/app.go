@@ -119,7 +119,7 @@ var appLagRows = []row[*inspect.ProcessorState]{
 	{processorGauge("app_lag_events", "Events appended and not yet acked, in all partitions."), func(p *inspect.ProcessorState) float64 { return float64(p.Totals.Lag) }},
 	{processorGauge("app_lag_at_least", "1 if the lag is larger than runnel_app_lag_events, because it was not counted further."), func(p *inspect.ProcessorState) float64 { return oneIf(p.Totals.LagMore) }},
 	{processorGauge("app_oldest_event_age_seconds", "Age of the oldest event that is not acked, in all partitions; 0 without one."), func(p *inspect.ProcessorState) float64 { return float64(p.Totals.Age) / 1e3 }},
-	{processorGauge("app_pending_events", "Events delivered and not yet acked, in all partitions; 0 by position, of which Redis does not know it."), func(p *inspect.ProcessorState) float64 { return float64(p.Totals.Pending) }},
+	{processorGauge("app_pending_events", "Events delivered and not yet acked, in all partitions; 0 by position, of which Redis does not know it."), func(p *inspect.ProcessorState) float64 { return float64(max(p.Totals.Pending, 0)) }},
 }
 
 var appStoredRows = []row[*inspect.ProcessorState]{

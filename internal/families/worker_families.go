@@ -89,7 +89,7 @@ var lagGauges = []row[*look]{
 	{processorGauge("lag_events", "Events appended and not yet acked, in the partitions that this worker owns."), func(l *look) float64 { return float64(l.totals.Lag) }},
 	{processorGauge("lag_at_least", "1 if the lag is larger than runnel_lag_events says, because counting stopped at a limit."), func(l *look) float64 { return oneIf(l.totals.LagMore) }},
 	{processorGauge("oldest_event_age_seconds", "Age of the oldest event that is not acked, in the partitions that this worker owns; 0 without one."), func(l *look) float64 { return float64(l.totals.Age) / 1e3 }},
-	{processorGauge("pending_events", "Events delivered and not yet acked, in the partitions that this worker owns; 0 by position, of which Redis does not know it."), func(l *look) float64 { return float64(l.totals.Pending) }},
+	{processorGauge("pending_events", "Events delivered and not yet acked, in the partitions that this worker owns; 0 by position, of which Redis does not know it."), func(l *look) float64 { return float64(max(l.totals.Pending, 0)) }},
 }
 
 var totalGauges = []row[*look]{

@@ -100,7 +100,7 @@ func Places(ctx context.Context, c *store.Client, places []store.Partition, coun
 				return nil, err
 			}
 		}
-		s.Lag += s.Pending
+		s.Lag += max(s.Pending, 0)
 		out = append(out, s)
 	}
 	return out, nil

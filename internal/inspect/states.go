@@ -117,7 +117,7 @@ type PartitionState struct {
 	Epoch     int64  `json:"epoch"`     // of the last ownership, 0 if there was none
 	Tenure    string `json:"tenure"`    // of the owner
 	Group     string `json:"group"`     // consumer group, "" if there is none
-	Pending   int64  `json:"pending"`   // delivered, not acked
+	Pending   int64  `json:"pending"`   // delivered, not acked; -1: its owner read by position
 	Lag       int64  `json:"lag"`       // appended, not yet acked; it includes the pending
 	LagMore   bool   `json:"lag_more"`  // the lag is larger than Lag: the count stopped there
 	Length    int64  `json:"length"`    // entries in Redis
@@ -169,8 +169,8 @@ type QuarantineState struct {
 
 // Totals are sums over the partitions of a processor.
 type Totals struct {
-	Owned    int   `json:"owned"` // partitions whose lock is held
-	Pending  int64 `json:"pending"`
+	Owned    int   `json:"owned"`   // partitions whose lock is held
+	Pending  int64 `json:"pending"` // -1: the owner of a partition read by position
 	Lag      int64 `json:"lag"`
 	LagMore  bool  `json:"lag_more"` // the lag of a partition is larger
 	Age      int64 `json:"age"`      // the largest
@@ -209,20 +209,24 @@ func Sum(partitions []PartitionState) (t Totals) {
 		if s.Held != "" {
 			t.Held++
 		}
-		t.Pending += s.Pending
+		t.Pending = plus(t.Pending, s.Pending)
 		t.Lag += s.Lag
 		t.LagMore = t.LagMore || s.LagMore
 		t.Age = max(t.Age, s.Age)
 		t.Length += s.Length
 		t.Delayed += s.Delayed
 		t.Parked += s.Parked
-		if s.Retrying < 0 || t.Retrying < 0 {
-			t.Retrying = -1
-		} else {
-			t.Retrying += s.Retrying
-		}
+		t.Retrying = plus(t.Retrying, s.Retrying)
 		t.Dead += s.Dead
 		t.Lost += s.Lost
 	}
 	return t
+}
+
+// plus adds two numbers, of which a negative one is not known.
+func plus(a, b int64) int64 {
+	if a < 0 || b < 0 {
+		return -1
+	}
+	return a + b
 }

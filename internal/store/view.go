@@ -24,7 +24,7 @@ type View struct {
 	Group     string        // the consumer group, "" if there is none
 	Delivered string        // last ID given to an owner
 	Floor     string        // everything up to here is acked
-	Pending   int64         // delivered, not acked
+	Pending   int64         // delivered, not acked; -1 where the last owner read by position, of which Redis does not know it
 	Behind    int64         // not delivered, -1 when it must be counted with CountBehind
 	Length    int64
 	Added     int64  // entries ever appended; -1 on an embedded server, which does not tell

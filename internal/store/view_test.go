@@ -55,6 +55,26 @@ func TestViewOfAnOwnership(t *testing.T) {
 	})
 }
 
+// What is pending is unknown from the first owner that reads by position to the next that does not.
+func TestViewOfReadsByPosition(t *testing.T) {
+	both(t, func(t *testing.T, e *env) {
+		p := e.Partition("orders", "printer", 0)
+		e.series(p.Log, 6)
+		me := byPosition(alice)
+		e.own(p, me)
+		want := func(what string, pending int64) {
+			t.Helper()
+			v := e.view(p)
+			equal(t, what, []any{v.Pending, e.behind(p), v.Oldest}, []any{pending, 6, "1-1"})
+		}
+		want("by position", -1)
+		e.must(e.Unlock(e.ctx(), p, me))
+		want("released", -1)
+		e.own(p, tenure(bob, 1))
+		want("by group", 0)
+	})
+}
+
 func TestViewCountsRight(t *testing.T) {
 	tests := []struct {
 		name string

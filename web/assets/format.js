@@ -9,6 +9,9 @@ export function count(n) {
   return text.length < 5 ? text : text.replace(/\B(?=(\d{3})+$)/g, "\u202f");
 }
 
+// orNull is null, which is shown as a dash, for a number below zero: Redis does not know it.
+export const orNull = (n) => (n < 0 ? null : n);
+
 // atLeast marks a number that is a lower bound.
 export const atLeast = (n, more) => (more ? ">" : "") + count(n);
 

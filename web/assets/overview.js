@@ -1,6 +1,6 @@
 import { html } from "./vendor/preact-htm.module.js";
 import { Chart, Spark } from "./chart.js";
-import { atLeast, count, dash, duration, plural, rate } from "./format.js";
+import { atLeast, count, dash, duration, orNull, plural, rate } from "./format.js";
 import { live, moves, past } from "./live.js";
 import { Moves } from "./moves.js";
 import { Age, Figure, Number, processorsOf, Rate, Table } from "./parts.js";
@@ -77,7 +77,7 @@ function Row({ p, lags }) {
     <td data-label="lag lately"><${Spark} values=${lags} /></td>
     <td data-label="oldest" class="right"><${Age} ms=${t.age} lag=${t.lag} /></td>
     <td data-label="done /s" class="right"><${Rate} of=${p.done} field="done" /></td>
-    <td data-label="pending" class="right"><${Number} of=${t.pending} field="pending" /></td>
+    <td data-label="pending" class="right"><${Number} of=${orNull(t.pending)} field="pending" /></td>
     <td data-label="parked" class="right">${t.parked ? html`<a href=${`#/parked/${p.name}`}><${Number} of=${t.parked} field="parked" /></a>` : html`<${Number} of=${0} field="parked" />`}</td>
     <td data-label="dead" class="right">${t.dead ? html`<a href=${`#/dead/${p.name}`}><${Number} of=${t.dead} field="dead" warn /></a>` : html`<${Number} of=${0} field="dead" />`}</td>
     <td data-label="lost" class="right"><${Number} of=${t.lost} field="lost" warn /></td>

@@ -1,7 +1,7 @@
 import { html, useState } from "./vendor/preact-htm.module.js";
 import { Chart } from "./chart.js";
 import { confirm } from "./dialog.js";
-import { age, atLeast, count, dash, duration, plural, ranges, rate } from "./format.js";
+import { age, atLeast, count, dash, duration, orNull, plural, ranges, rate } from "./format.js";
 import { live, moves, past } from "./live.js";
 import { Map, ownerName, stateOf } from "./map.js";
 import { Moves } from "./moves.js";
@@ -42,7 +42,7 @@ function Partition({ d, n, actions, rules, name }) {
     ${!note.err && html`<dl class="figures">
       <${Figure} label="owner" tone="name">${owner}<//><${Figure} label="lease">${d.owner[n] < 0 ? dash : duration(d.lease[n])}<//>
       <${Figure} label="epoch">${d.epoch[n] || dash}<//><${Figure} label="lag">${atLeast(d.lag[n], note.lag_more)}<//>
-      <${Figure} label="oldest">${age(d.age[n], d.lag[n])}<//><${Figure} label="pending">${count(d.pending[n])}<//>
+      <${Figure} label="oldest">${age(d.age[n], d.lag[n])}<//><${Figure} label="pending">${count(orNull(d.pending[n]))}<//>
       <${Figure} label="done /s">${rate(d.done[n])}<//><${Figure} label="entries">${count(d.length[n])}<//>
       <${Figure} label="delayed">${count(d.delayed[n])}<//><${Figure} label="parked">${count(d.parked[n])}<//>
       <${Figure} label="dead">${count(d.dead[n])}<//><${Figure} label="lost">${count(d.lost[n])}<//>
@@ -89,7 +89,7 @@ export function Processor({ sample, about, actions }) {
     <dl class="figures" data-processor=${about}>
       <${Figure} label="lag"><${Number} of=${t.lag} more=${t.lag_more} field="lag" /><//><${Figure} label="oldest">${age(t.age, t.lag)}<//>
       <${Figure} label="appended /s">${rate(p.rate)}<//><${Figure} label="done /s">${rate(p.done)}<//>
-      <${Figure} label="pending"><${Number} of=${t.pending} field="pending" /><//>
+      <${Figure} label="pending"><${Number} of=${orNull(t.pending)} field="pending" /><//>
       <${Figure} label="owned" tone=${t.owned < p.partitions ? "warn" : ""}>${t.owned}/${p.partitions}<//>
       <${Figure} label="members">${p.members.length}<//><${Figure} label="generation">${p.generation}<//>
       <${Figure} label="parked"><${Linked} n=${t.parked} route="parked" about=${about} /><//>

@@ -7,7 +7,7 @@
 -- Returns {names of the values, for each processor of each partition the values or the text of an error}; not for the
 --         last ones where it has read about a megabyte before. Names:
 --         held (lock value or ''), left (its remaining life in ms), epoch or 0, group or '', delivered (the last ID that was),
---         floor, pending, behind (not delivered, -1 when it must be counted),
+--         floor, pending (-1 where the last owner read by position), behind (not delivered, -1 when it must be counted),
 --         length, added (entries ever appended, -1 where the server does not tell),
 --         end (last ID, '' where it is not known), oldest (the first ID that is not acked, or ''), parked,
 --         failed (how many of these failed and wait to be tried again, -1 where they are
@@ -137,7 +137,7 @@ end
 local function view(p, processor, lock, own, retry, dead_letters)
 	local held = redis.call('GET', lock) or ''
 	local left = redis.call('PTTL', lock)
-	local saved = redis.call('HMGET', own, 'epoch', 'floor', 'quarantine', 'lost', 'gone', 'halt', 'forgotten')
+	local saved = redis.call('HMGET', own, 'epoch', 'floor', 'quarantine', 'lost', 'gone', 'halt', 'forgotten', 'tenure', 'reach')
 	local why = garbled('epoch', saved[1]) or garbled('floor', saved[2]) or garbled('lost', saved[4]) or garbled('gone', saved[5])
 	if why then error({ err = why }) end
 	local parked = redis.call('HLEN', retry)
@@ -147,10 +147,11 @@ local function view(p, processor, lock, own, retry, dead_letters)
 	if not group and not p.missing and p.last and before(p.last, checkpoint) then checkpoint = '0-0' end
 	local delivered = group and group['last-delivered-id'] or checkpoint
 	local lag = undelivered(p, group, delivered)
+	local by_position = saved[9] and saved[8] == saved[9]:match(' (.*)$')
 	-- What is pending may have been removed: its ID still tells since when it waits.
 	if not oldest and lag ~= 0 then oldest = behind(p, delivered) end
 	return { held, left, tonumber(saved[1] or '') or 0, group and group['name'] or '', delivered, floor or checkpoint,
-		group and group['pending'] or 0, lag, p.length, p.added or -1, p.last or '',
+		by_position and -1 or group and group['pending'] or 0, lag, p.length, p.added or -1, p.last or '',
 		oldest or '', parked, failed_of(retry, parked), redis.call('XLEN', dead_letters), p.delayed,
 		(tonumber(saved[4] or '') or 0) + (tonumber(saved[5] or '') or 0), saved[3] or '', saved[6] or '', saved[7] or '', now }
 end

@@ -1,6 +1,7 @@
 package views
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -9,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/runnel-go/runnel/cli"
 	"github.com/runnel-go/runnel/internal/inspect"
 	"github.com/runnel-go/runnel/internal/keys"
 )
@@ -41,7 +43,7 @@ func truth(reads string) map[string][4]number {
 	if reads == "position" { // Redis knows the position, and counts what is there behind it
 		for processor, of := range all {
 			for n := range of {
-				of[n].pending = 0
+				of[n].pending = -1 // unknown, which tables show as a dash
 			}
 			all[processor] = of
 		}
@@ -105,10 +107,38 @@ func (s *scene) status(t *testing.T) {
 				t.Errorf("%s, partition %d: lag %d, age %d", p.Processor, n, got.Lag, got.Age)
 			}
 		}
+		pending := fmt.Sprint(total(want).pending)
+		if s.reads == "position" {
+			pending = "-"
+		}
+		for _, args := range [][]string{{"status", "orders/" + p.Processor}, {"processor", "info", "orders/" + p.Processor}, {"processor", "ls", "orders"}} {
+			if got := s.cell(args, "PENDING", p.Processor); got != pending {
+				t.Errorf("%s, %q: pending %s, want %s", p.Processor, args, got, pending)
+			}
+		}
 		if got, want := told(inspect.PartitionState{Lag: p.Totals.Lag, Pending: p.Totals.Pending, Parked: p.Totals.Parked, Retrying: p.Totals.Retrying, Dead: p.Totals.Dead}), total(want); got != want {
 			t.Errorf("%s: totals %+v, want %+v", p.Processor, got, want)
 		}
 	}
+}
+
+// cell returns what a table has in a column, in the row of a processor or that of the sums.
+func (s *scene) cell(args []string, column, processor string) string {
+	s.t.Helper()
+	var out bytes.Buffer
+	if code := cli.Main(s.t.Context(), s.app, args, strings.NewReader(""), &out, &out); code != 0 {
+		s.t.Fatalf("%q: code %d: %s", args, code, out.String())
+	}
+	at := -1
+	for line := range strings.Lines(out.String()) {
+		if n := strings.Index(line, column); n >= 0 {
+			at = n
+		} else if at >= 0 && (strings.HasPrefix(line, "total ") || strings.HasPrefix(line, "orders/"+processor+" ")) {
+			return strings.Fields(line[at:])[0]
+		}
+	}
+	s.t.Fatalf("no %s of %s:\n%s", column, processor, out.String())
+	return ""
 }
 
 func told(p inspect.PartitionState) number {
@@ -117,7 +147,7 @@ func told(p inspect.PartitionState) number {
 
 func total(of [4]number) (all number) {
 	for _, n := range of {
-		all.lag, all.pending, all.parked, all.retrying, all.dead = all.lag+n.lag, all.pending+n.pending, all.parked+n.parked, all.retrying+n.retrying, all.dead+n.dead
+		all.lag, all.pending, all.parked, all.retrying, all.dead = all.lag+n.lag, max(all.pending+n.pending, -1), all.parked+n.parked, all.retrying+n.retrying, all.dead+n.dead
 	}
 	return all
 }
@@ -167,7 +197,7 @@ func (s *scene) metrics(t *testing.T) {
 	for processor, of := range s.truth {
 		all := total(of)
 		want := map[string]int64{
-			"lag_events": all.lag, "pending_events": all.pending, "stored_parked_events": all.parked, "stored_dead_letters": all.dead,
+			"lag_events": all.lag, "pending_events": max(all.pending, 0), "stored_parked_events": all.parked, "stored_dead_letters": all.dead,
 			"stored_delayed_events": 2, "owned_partitions": 4, "quarantined_partitions": sum(of, func(n number) int64 { return oneIf(n.quarantined) }),
 			"unknown_partitions": 0, "lost_events_total": 0, "dead_events_total": all.dead, "parked_events_total": all.parked,
 			"fetched_events_total": 50, "repeated_events_total": 0, "fenced_requests_total": 0, "lag_at_least": 0,
