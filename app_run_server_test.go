@@ -11,6 +11,8 @@ import (
 	"log/slog"
 	"net"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"testing/synctest"
@@ -50,8 +52,8 @@ func TestRunWithoutRedisIsAnErrorAfterFiveSeconds(t *testing.T) {
 				app, rdb := unreachable(dial)
 				began := time.Now()
 				err := app.Run(t.Context())
-				if d := time.Since(began); d < 4500*time.Millisecond || d > 5500*time.Millisecond {
-					t.Errorf("gave up after %v", d)
+				if took := time.Since(began); took < 5*time.Second || took > 5500*time.Millisecond {
+					t.Errorf("gave up after %v", took)
 				}
 				if err == nil || !strings.Contains(err.Error(), "127.0.0.1:6390") || !strings.Contains(err.Error(), "app contract") {
 					t.Errorf("error %v", err)
@@ -179,7 +181,7 @@ func testNeverReady(t *testing.T, serve func(*troubled, net.Conn)) {
 		app, rdb := unreachable(func(ctx context.Context) (net.Conn, error) { return d.dial(ctx, "", "") })
 		began := time.Now()
 		err := app.Run(t.Context())
-		if took := time.Since(began); took < 4500*time.Millisecond || took > 5500*time.Millisecond {
+		if took := time.Since(began); took < 5*time.Second || took > 5500*time.Millisecond {
 			t.Errorf("gave up after %v", took)
 		}
 		if err == nil || !strings.Contains(err.Error(), "127.0.0.1:6390") {
@@ -229,6 +231,101 @@ func testReadyAfter3s(t *testing.T, serve func(*troubled, net.Conn)) {
 		}
 		time.Sleep(10 * time.Second)
 	})
+}
+
+// A breaking is a server whose connection breaks at one request, and which is out of reach for a second then.
+type breaking struct {
+	*embedded.Server
+	at int // the number of the request
+
+	mu    sync.Mutex
+	n     int
+	until time.Time
+}
+
+func (f *breaking) dial(ctx context.Context, network, addr string) (net.Conn, error) {
+	f.mu.Lock()
+	gone := time.Now().Before(f.until)
+	f.mu.Unlock()
+	if gone {
+		return nil, &net.OpError{Op: "dial", Net: "tcp", Err: syscall.ECONNREFUSED}
+	}
+	conn, err := f.Dial(ctx, network, addr)
+	if err != nil {
+		return nil, err
+	}
+	return &breakingConn{Conn: conn, f: f}, nil
+}
+
+type breakingConn struct {
+	net.Conn
+	f      *breaking
+	broken atomic.Bool
+}
+
+func (c *breakingConn) Write(b []byte) (int, error) {
+	c.f.mu.Lock()
+	c.f.n++
+	breaks := c.f.n == c.f.at
+	if breaks {
+		c.f.until = time.Now().Add(time.Second)
+	}
+	c.f.mu.Unlock()
+	if breaks {
+		c.broken.Store(true)
+		return len(b), nil
+	}
+	return c.Conn.Write(b)
+}
+
+func (c *breakingConn) Read(b []byte) (int, error) {
+	if c.broken.Load() {
+		return 0, io.EOF
+	}
+	return c.Conn.Read(b)
+}
+
+// A worker that starts while its server goes away, at whichever of its requests, begins again when the server is back.
+func TestAStartOutlivesABreakAtAnyRequest(t *testing.T) {
+	for n := 1; ; n++ {
+		asked := 0
+		t.Run(fmt.Sprint("request ", n), func(t *testing.T) { asked = testBreakAt(t, n) })
+		if asked < n || t.Failed() {
+			break
+		}
+	}
+}
+
+// testBreakAt returns how many requests were made until the worker was ready.
+func testBreakAt(t *testing.T, at int) (asked int) {
+	synctest.Test(t, func(t *testing.T) {
+		f := &breaking{Server: embedded.New(), at: at}
+		defer f.Close()
+		rdb := redis.NewClient(&redis.Options{Addr: f.Addr(), Dialer: f.dial, DisableIdentity: true, MaxRetries: -1})
+		app := runnel.New("contract", &runnel.Options{Redis: rdb, Logger: slog.New(slog.DiscardHandler), Stream: runnel.StreamOptions{Partitions: 1}})
+		runnel.NewStream(app, "items", keyOfItem, nil).Process("p", ignoreAll, nil)
+		ctx, cancel := context.WithCancel(t.Context())
+		ended := make(chan error, 1)
+		go func() { ended <- app.Run(ctx) }()
+		for began := time.Now(); app.Ready() != nil && time.Since(began) < time.Minute; {
+			time.Sleep(100 * time.Millisecond)
+		}
+		f.mu.Lock()
+		asked = f.n
+		f.mu.Unlock()
+		if err := app.Ready(); err != nil {
+			t.Errorf("not ready: %v", err)
+		}
+		cancel()
+		if err := <-ended; err != nil {
+			t.Errorf("Run: %v", err)
+		}
+		if err := errors.Join(app.Close(), rdb.Close()); err != nil {
+			t.Error(err)
+		}
+		time.Sleep(10 * time.Second)
+	})
+	return asked
 }
 
 // Where neither a read nor a connection may be ended, whatever wakes a reader must

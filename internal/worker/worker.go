@@ -32,6 +32,7 @@
 package worker
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -177,28 +178,23 @@ func (w *Worker) haltErr() error {
 // stopping reports whether partitions are given up because the worker ends.
 func (w *Worker) stopping() bool { return w.running.Err() != nil }
 
-// connect checks the server and the metadata. It retries for startPatience while the server is
-// unreachable. A try cut off by the deadline has no other error, so connect returns the error of
-// the try before it.
+// connect checks the server and the metadata. It retries for all of startPatience while the server is
+// unreachable, or breaks off at any of that: a failover may end just before. A try cut off by the deadline has no
+// other error, so connect returns the error of the try before it.
 func (w *Worker) connect(ctx context.Context) error {
-	deadline := time.Now().Add(startPatience)
-	dctx, cancel := context.WithDeadline(ctx, deadline)
+	dctx, cancel := context.WithTimeout(ctx, startPatience)
 	defer cancel()
 	var before error
 	for {
 		err := w.try(dctx)
-		now := time.Now()
 		switch {
 		case err == nil || !redisconn.Unavailable(err):
 			return err
-		case before != nil && !now.Before(deadline):
-			return before
-		case !now.Add(200 * time.Millisecond).Before(deadline):
-			return err
+		case before == nil || dctx.Err() == nil:
+			before = err
 		}
-		before = err
-		if !monotime.Sleep(ctx, 200*time.Millisecond) {
-			return ctx.Err()
+		if !monotime.Sleep(dctx, 200*time.Millisecond) {
+			return cmp.Or(ctx.Err(), before)
 		}
 	}
 }
