@@ -34,7 +34,8 @@ func (l *leaver) at(url string) (*runnel.App, *runnel.Stream[step]) {
 	app := runnel.New("shop", &runnel.Options{
 		RedisURL: url, KeyLayout: l.layout, Logger: l.logs.Logger(), LeaderPoll: 200 * time.Millisecond,
 		Stream:    runnel.StreamOptions{Partitions: partitions, Codec: codec.JSON, KeyField: "key", DedupWindow: time.Hour},
-		Processor: runnel.ProcessorOptions{Lease: expiry, Grace: 300 * time.Millisecond},
+		// No worker dies here. A lease that lapsed on a busy machine would repeat events, which is no fault of the move.
+		Processor: runnel.ProcessorOptions{Lease: 30 * time.Second, Grace: 300 * time.Millisecond},
 	})
 	l.t.Cleanup(func() { app.Close() })
 	s := runnel.NewStream(app, "steps", func(s step) string { return s.Key }, nil)

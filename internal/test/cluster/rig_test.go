@@ -115,9 +115,9 @@ func (r *rig) handled(repeats bool) map[string]int {
 			case n == last[key]+1:
 				last[key] = n
 			case n > last[key]:
-				r.t.Fatalf("key %s: %d after %d", key, n, last[key])
+				r.t.Fatalf("key %s: %d after %d\n%s", key, n, last[key], r.logs.String())
 			case !repeats:
-				r.t.Fatalf("key %s: %d again, after %d", key, n, last[key])
+				r.t.Fatalf("key %s: %d again, after %d\n%s", key, n, last[key], r.logs.String())
 			}
 		}
 	}
