@@ -122,6 +122,7 @@ func TestReadmeNamesEveryExample(t *testing.T) {
 	}
 }
 
+var fenced = regexp.MustCompile("(?s)\n```.*?\n```\n") // code, which may look like links
 var link = regexp.MustCompile(`\]\(([^)#]+)(?:#[^)]*)?\)`)
 
 func TestLinksOfDocsLeadSomewhere(t *testing.T) {
@@ -130,7 +131,7 @@ func TestLinksOfDocsLeadSomewhere(t *testing.T) {
 		t.Fatalf("found %q: %v", docs, err)
 	}
 	for _, path := range append(docs, "README.md", "DESIGN.md", "CONTRIBUTING.md", "CHANGELOG.md") {
-		for _, target := range link.FindAllStringSubmatch(readDoc(t, path), -1) {
+		for _, target := range link.FindAllStringSubmatch(fenced.ReplaceAllString(readDoc(t, path), ""), -1) {
 			if strings.Contains(target[1], "://") {
 				continue
 			}
