@@ -121,6 +121,28 @@ func TestACommitPassesNothingThatTheServerHasAnew(t *testing.T) {
 	}
 }
 
+// A server that was behind may never have had what was read of another one. What it has next may then get a lower ID, if its
+// clock is behind, and the position must not be there before.
+func TestACommitStaysWithinWhatThePartitionEverHad(t *testing.T) {
+	for _, left := range []string{"1-2", "0-0"} {
+		both(t, func(t *testing.T, e *env) {
+			p, me := e.Partition("orders", "printer", 0), byPosition(alice)
+			e.series(p.Log, 2)
+			e.own(p, me)
+			e.must(e.commit(p, me, 1, "1-2", 2))
+			if left != "1-2" {
+				e.must(e.raw.XTrimMaxLen(e.ctx(), p.Log, 0).Err())
+			}
+			if err := e.commit(p, me, 2, "1-4", 3); !errors.Is(err, ErrBehind) {
+				t.Errorf("commit of what was read of another server: %v, want %v", err, ErrBehind)
+			}
+			e.add(p.Log, "1-3")
+			e.own(p, tenure(bob, 1))
+			equal(t, "what the next owner reads", e.read(p, bob, 9), []string{"1-3"})
+		})
+	}
+}
+
 // After a new connection a partition is read on if what was read last is done or there, under the same ownership.
 func TestContinue(t *testing.T) {
 	both(t, func(t *testing.T, e *env) {
@@ -285,7 +307,9 @@ func TestACommitPassesAFullServer(t *testing.T) {
 	e.series(p.Log, 3)
 	e.own(p, me)
 	e.must(e.raw.ConfigSet(e.ctx(), "maxmemory", "1").Err())
-	e.must(e.commit(p, me, 1, "1-2", 2))
+	e.must(e.commit(p, me, 1, "1-1", 1))
+	e.must(e.raw.XDel(e.ctx(), p.Log, "1-2").Err())
+	e.must(e.commit(p, me, 2, "1-2", 2))
 	if err := e.Park(e.ctx(), p, me, 0, parkings([]redisconn.Entry{{ID: "1-3"}}, RetryState{Attempts: 1})); err != nil {
 		t.Error("park: ", err)
 	}

@@ -1,4 +1,4 @@
--- What commits of a tenure that reads by position have in common; behind the prelude and present.lua. A commit stores
+-- What commits of a tenure that reads by position have in common; behind the prelude, size.lua and present.lua. A commit stores
 -- that the tenure is done with a partition up to an entry. Commits are numbered from 1: one that is repeated, or late,
 -- changes nothing, and a gap tells that the server has forgotten some.
 --
@@ -30,6 +30,12 @@ local function refusal(prepare)
 	if not is_there(log, ARGV[2], ARGV[4], ARGV[7] == '1') then -- dropped while it was processed, or it never was
 		local other = redis.call('XRANGE', log, '(' .. (saved[4] or '0-0'), ARGV[4], 'COUNT', 1)[1]
 		if other then return 'BEHIND it has ' .. other[1] .. ', and not ' .. ARGV[4] end
+		-- If it never was, what comes next may get a lower ID, where the clock is behind.
+		if redis.call('EXISTS', log) == 1 then
+			redis.call('HDEL', own, '') -- the look works when the memory of the server is full, see obtain.lua
+			local last = ends(log, own)
+			if before(last, ARGV[4]) then return 'BEHIND it ends with ' .. last .. ', before ' .. ARGV[4] end
+		end
 	end
 end
 

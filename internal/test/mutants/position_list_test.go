@@ -34,6 +34,11 @@ var positionMutants = map[string][]mutant{
 			passesNothing,
 		},
 		{
+			"a commit stays within what the partition ever had", commitLua,
+			"if before(last, ARGV[4]) then", "if false then",
+			"TestACommitStaysWithinWhatThePartitionEverHad",
+		},
+		{
 			"an entry that is dropped while it is processed holds nothing up", commitLua,
 			"	if other then return 'BEHIND it has ' .. other[1]", "	if true then return 'BEHIND it has ' .. (other or { '' })[1]",
 			passesNothing,
