@@ -17,6 +17,7 @@
 //	owner_server.go       takeover.lua, refresh.lua, unlock.lua, XREADGROUP, XACK
 //	owner_executor.go     what an executor does by itself
 //	owner_replies.go      reads and acks: executed, answered, or of unknown outcome
+//	owner_position.go     what is different of owners that read by position: commit.lua, continues.lua
 //	owner_lease.go        takeovers and refreshes; faults of executors
 //	owner_env.go          Redis' faults, late requests, the lock's expiry
 //	member*.go            the same for the membership

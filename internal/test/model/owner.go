@@ -14,6 +14,8 @@ type Ownership struct {
 	CannotKill  bool // CLIENT KILL is not permitted
 	Refuses     bool // buffers may refuse a part of what was read, for its size
 	LateLocks   bool // a request for the lock may be executed late
+	ByPosition  bool // executors read by position
+	Mixed       bool // the second executor reads the other way
 
 	Off Rule // the rules that are switched off
 }
@@ -50,6 +52,7 @@ func (m *Ownership) start() ownState {
 	}
 	for i := range s.x {
 		s.x[i].epoch = 3
+		s.x[i].set(byPosition, m.ByPosition != (m.Mixed && i == 1))
 	}
 	return s
 }

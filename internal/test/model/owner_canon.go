@@ -47,10 +47,10 @@ func (x *executor) key() [4]uint64 {
 		return n
 	}
 	return [4]uint64{
-		pack(uint8(x.phase), x.flags, bit(x.bereft), x.position, x.current, x.begun, uint8(x.done), x.floor),
+		pack(uint8(x.phase), uint8(x.flags), bit(x.bereft), x.position, x.current, x.begun, uint8(x.done), x.floor),
 		pack(x.buffer[0], x.buffer[1], x.buffer[2], x.buffer[3], uint8(x.read), uint8(x.ack), uint8(x.take), uint8(x.refresh)),
 		pack(bit(x.history), uint8(x.got), uint8(x.acked), uint8(x.ackOf)&^(3<<5), x.arg, x.gained, x.given, x.top),
-		pack(x.epoch, x.id, x.number, bit(x.elder), bit(x.retaken), uint8(x.sure)),
+		pack(x.epoch, x.id, x.number, uint8(x.flags>>8), bit(x.retaken), uint8(x.sure), x.commits),
 	}
 }
 
@@ -63,6 +63,8 @@ func (m *Ownership) idle(s *ownState, l late) bool {
 	case lateTakeover, lateUnlock:
 		return !own && m.on(FenceTakeover) && m.on(ReleaseComparesTenure) && s.server.lock != l.of && s.replica.lock != l.of &&
 			(s.late[0].verb != lateLock && s.late[1].verb != lateLock)
+	case lateCommit:
+		return m.on(CommitComparesTenure) && (s.server.took != l.of || m.on(CommitOnce) && l.number <= s.server.commit)
 	}
 	return false
 }
@@ -120,7 +122,8 @@ func (m *Ownership) forget(s *ownState) {
 	}
 	answered := true // every takeover: a repeated one is told the stored floor
 	for i := range s.x {
-		answered = answered && s.x[i].phase != taking
+		x := &s.x[i]
+		answered = answered && x.phase != taking && !(x.is(byPosition) && x.is(claimed))
 	}
 	if !m.rebuilds() && answered {
 		s.server.floor = 0
@@ -133,8 +136,15 @@ func (m *Ownership) forget(s *ownState) {
 		if !m.rebuilds() {
 			x.top, x.floor = 0, 0
 		}
-		if m.Max[fails] == 0 || x.phase != owning && x.phase != draining { // only a failover brings back what was acked
+		running := x.phase == owning || x.phase == draining
+		if m.Max[fails] == 0 || !running || x.is(byPosition) { // only a failover brings back what was acked
 			x.sure = 0
+		}
+		if x.ack == none && !running {
+			x.acked, x.ackOf = 0, 0
+		}
+		if x.phase != owning {
+			x.set(doubting, false)
 		}
 		if !m.Epochs {
 			x.epoch, x.given = 0, 0

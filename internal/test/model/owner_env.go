@@ -96,6 +96,7 @@ func (s *ownState) failOver(repliesToo bool) {
 	for i := range s.x {
 		x := &s.x[i]
 		cut := func(r request) bool { return r == sent || r != none && repliesToo }
+		x.set(doubting, x.is(byPosition))
 		if cut(x.read) {
 			s.readUnknown(i)
 		}
@@ -118,7 +119,8 @@ func (s *ownState) disturb() {
 	s.again |= s.handled
 	for i := range s.x {
 		x := &s.x[i]
-		x.bereft, x.elder = false, x.refresh != none && x.refresh != sent
+		x.bereft = false
+		x.set(elder, x.refresh != none && x.refresh != sent)
 		if x.phase != idle && x.phase != down {
 			x.set(stale, true)
 			x.set(mixed, true)
@@ -153,6 +155,8 @@ func (b *brew) lateOne(k int) {
 			b.m.readNew(n, l.of)
 		case lateAck:
 			_, broken = b.m.xack(n, l.of, l.acks)
+		case lateCommit:
+			_, broken = n.server.advance(l, b.m.Off)
 		case lateUnlock:
 			b.m.unlock(n, l.of, true)
 		}

@@ -73,6 +73,10 @@ func (b *brew) reads(i int) {
 	if x.read != none || x.is(killing) || x.waiting() > held-1-b.m.Count {
 		return
 	}
+	if x.is(doubting) && b.m.on(Continues) {
+		b.continues(i)
+		return
+	}
 	b.then(readTexts[bit(x.is(behind))], [4]uint8{uint8(i)}, func(n *ownState) {
 		n.x[i].read, n.x[i].history, n.x[i].got = sent, n.x[i].is(behind), 0
 	})
@@ -83,6 +87,10 @@ var readTexts = [...]string{"x%d sends a read of new entries", "x%d sends a read
 // acks sends what is done, one request at a time, while the lease holds.
 func (b *brew) acks(i int) {
 	x := &b.s.x[i]
+	if x.is(byPosition) {
+		b.commits(i)
+		return
+	}
 	if x.done == 0 || x.ack != none || !x.is(leased) {
 		return
 	}
@@ -126,7 +134,7 @@ func (s *ownState) complete(i int) {
 func (b *brew) release(i int) {
 	x := &b.s.x[i]
 	quiet := x.read == none && !x.is(killing)
-	flushed := x.done == 0 && (x.ack == none || x.ackOf != b.s.tenure(i))
+	flushed := x.done == 0 && (x.acked == 0 || x.ackOf != b.s.tenure(i))
 	switch {
 	case !quiet && b.m.on(ReleaseAwaitsRead),
 		x.current != 0 && b.m.on(ReleaseAwaitsFunction),
@@ -136,11 +144,13 @@ func (b *brew) release(i int) {
 	at := [4]uint8{uint8(i)}
 	of := b.s.tenure(i)
 	b.then("x%d has ended everything and releases the lock", at, func(n *ownState) {
+		n.leavePosition(i)
 		b.m.unlock(n, of, true)
 		n.x[i].leave()
 	})
 	if b.s.room() {
 		b.fault(breaks, "x%d releases the lock twice, the first request is late", at, func(n *ownState) {
+			n.leavePosition(i)
 			b.m.unlock(n, of, true)
 			n.putLate(late{verb: lateUnlock, of: of})
 			n.x[i].leave()
@@ -154,7 +164,7 @@ func (x *executor) drain() { x.phase, x.buffer, x.retaken = draining, [held]uint
 // leave ends a tenure; what is under way on the executor's connections stays.
 func (x *executor) leave() {
 	*x = executor{
-		phase: idle, id: x.id, flags: x.flags & (killing), epoch: x.epoch, current: x.current,
+		phase: idle, id: x.id, flags: x.flags & (killing | byPosition), epoch: x.epoch, current: x.current,
 		read: x.read, history: x.history, got: x.got, ack: x.ack, acked: x.acked, ackOf: x.ackOf,
 		refresh: x.refresh, arg: x.arg,
 	}
@@ -200,7 +210,7 @@ func (b *brew) rejoin(i int, format string) {
 		return
 	}
 	b.then(format, [4]uint8{uint8(i)}, func(n *ownState) {
-		n.x[i] = executor{id: id, epoch: n.x[i].epoch}
+		n.x[i] = executor{id: id, epoch: n.x[i].epoch, flags: n.x[i].flags & byPosition}
 	})
 }
 
@@ -216,8 +226,8 @@ func (b *brew) retake(i int) {
 	}
 	b.then("x%d gives the lock back, to take the partition over anew", [4]uint8{uint8(i)}, func(n *ownState) {
 		if n.server.lock == of {
-			if n.server.took == of || n.server.took == 0 && !b.m.on(FloorWithTakeover) {
-				n.server.floor = n.x[i].floor
+			if x := &n.x[i]; !x.is(byPosition) && (n.server.took == of || n.server.took == 0 && !b.m.on(FloorWithTakeover)) {
+				n.server.floor = x.floor
 			}
 			b.m.unlock(n, of, false)
 		}

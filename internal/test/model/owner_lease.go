@@ -39,12 +39,13 @@ func (s *ownState) own(i int) {
 	x := &s.x[i]
 	lease := x.is(granted)
 	*x = executor{
-		phase: owning, id: x.id, number: x.number, epoch: min(x.epoch, x.given), flags: x.flags & (stale | mixed),
+		phase: owning, id: x.id, number: x.number, epoch: min(x.epoch, x.given), flags: x.flags & (stale | mixed | byPosition),
 		position: x.gained, top: x.gained, floor: x.gained,
 		read: x.read, history: x.history, got: x.got, ack: x.ack, acked: x.acked, ackOf: x.ackOf,
 		refresh: x.refresh, arg: x.arg,
 	}
 	x.set(leased, lease)
+	x.set(doubting, x.is(byPosition))
 }
 
 // faultsOf are those that strike one executor.
@@ -86,13 +87,13 @@ func (s *ownState) crash(i int) {
 		s.putLate(late{verb: lateTakeover, of: s.tenure(i)})
 	}
 	if x.ack == sent {
-		s.putLate(late{verb: lateAck, of: x.ackOf, acks: x.acked})
+		s.putLate(x.lateAck())
 	}
-	if x.read == sent && !x.history {
+	if x.read == sent && !x.history && !x.is(byPosition) {
 		s.putLate(late{verb: lateRead, of: tenureOf(uint8(i), x.id, 0)})
 	}
 	s.again |= s.handled
-	s.x[i] = executor{phase: down, id: x.id, epoch: 3}
+	s.x[i] = executor{phase: down, id: x.id, epoch: 3, flags: x.flags & byPosition}
 }
 
 // refreshes extends the lease. One that is quick is a single step, and is there only
@@ -103,7 +104,9 @@ func (b *brew) refreshes(i int) {
 	}
 	at := [4]uint8{uint8(i)}
 	next := *b.s
+	next.x[i].ask()
 	state, lowest := b.m.refresh(&next, i)
+	next.x[i].arg = 0
 	next.x[i].set(renewed, true)
 	b.m.heard(&next, i, state, lowest)
 	broken := ""
@@ -118,6 +121,7 @@ func (b *brew) refreshes(i int) {
 	}
 	b.fault(slowness, "x%d sends a refresh, which takes long", at, func(n *ownState) {
 		n.x[i].refresh = sent
+		n.x[i].ask()
 		n.x[i].set(renewed, true)
 	})
 }
@@ -129,8 +133,9 @@ func (b *brew) refreshReply(i int) {
 		b.step("the server executes x%d's acks of %03b, which it does not hold", [4]uint8{uint8(i), x.arg}, func(n *ownState) string { return b.m.ackStrays(n, i) })
 	case x.phase != owning && x.phase != draining:
 		b.then("x%d has no use for its refresh any more", at, func(n *ownState) {
-			n.x[i].refresh, n.x[i].arg, n.x[i].elder = none, 0, false
+			n.x[i].refresh, n.x[i].arg = none, 0
 			n.x[i].set(renewed, false)
+			n.x[i].set(elder, false)
 		})
 	case x.refresh == strayed:
 		b.then("x%d is told what is pending and it does not hold", at, func(n *ownState) { b.m.judgeStrays(n, i) })
@@ -143,7 +148,7 @@ func (b *brew) refreshReply(i int) {
 			n.x[i].refresh, n.x[i].arg = none, 0
 			b.m.heard(n, i, x.refresh, x.arg)
 			n.x[i].set(renewed, false)
-			n.x[i].elder = false
+			n.x[i].set(elder, false)
 		})
 	}
 }
@@ -161,7 +166,13 @@ func (m *Ownership) heard(s *ownState, i int, state request, lowest uint8) {
 		if x.is(renewed) || !m.on(LeaseFromRequest) {
 			x.set(leased, true)
 		}
-		x.set(stale, x.is(stale) && x.elder)
+		x.set(stale, x.is(stale) && x.is(elder))
+		if x.is(byPosition) {
+			if lowest != 0 && m.on(LostCommitIsATakeover) {
+				s.forgotten(i)
+			}
+			return
+		}
 		if upTo, ok := x.strays(lowest); ok && m.on(StraysAreAcked) {
 			x.refresh, x.arg = strayed, upTo
 		}
@@ -203,9 +214,11 @@ func (m *Ownership) judgeStrays(s *ownState, i int) {
 	}
 	switch {
 	case strays == 0:
-		x.refresh, x.arg, x.elder = none, 0, false
+		x.refresh, x.arg = none, 0
+		x.set(elder, false)
 	case strays&^x.sure != 0 && m.on(OtherStraysAreATakeover):
-		x.refresh, x.arg, x.elder, x.retaken = none, 0, false, x.phase == owning
+		x.refresh, x.arg, x.retaken = none, 0, x.phase == owning
+		x.set(elder, false)
 	default:
 		x.refresh, x.arg = straying, uint8(strays)
 	}
@@ -220,6 +233,7 @@ func (m *Ownership) ackStrays(s *ownState, i int) (broken string) {
 		}
 		_, broken = m.xack(s, of, set(x.arg))
 	}
-	x.refresh, x.arg, x.elder = none, 0, false
+	x.refresh, x.arg = none, 0
+	x.set(elder, false)
 	return broken
 }

@@ -10,7 +10,11 @@ func (b *brew) replies(i int) {
 		b.readReply(i)
 	}
 	if x.ack != none {
-		b.ackReply(i)
+		if x.is(byPosition) {
+			b.commitReply(i)
+		} else {
+			b.ackReply(i)
+		}
 	}
 	if x.phase == taking {
 		b.takeReply(i)
@@ -24,7 +28,7 @@ func (b *brew) readReply(i int) {
 	x, at := &b.s.x[i], [4]uint8{uint8(i)}
 	of := b.s.tenure(i)
 	b.fault(breaks, "the connection of x%d breaks: outcome of the read unknown", at, func(n *ownState) {
-		if n.x[i].read == sent && !n.x[i].history {
+		if n.x[i].read == sent && !n.x[i].history && !x.is(byPosition) {
 			n.putLate(late{verb: lateRead, of: tenureOf(uint8(i), x.id, 0)})
 		}
 		n.readUnknown(i)
@@ -47,6 +51,12 @@ func (b *brew) readReply(i int) {
 	}
 	if x.phase != owning {
 		b.then("x%d: the read ends without entries", at, func(n *ownState) { n.x[i].read = none })
+	}
+	if x.is(byPosition) {
+		if got := b.s.server.behind(x.position, b.m.Count); got != 0 && x.phase == owning {
+			b.then("the server executes x%d's read", at, func(n *ownState) { n.x[i].read, n.x[i].got = done, got })
+		}
+		return
 	}
 	if x.history {
 		b.then("the server executes x%d's read of its history", at, func(n *ownState) {
@@ -109,7 +119,7 @@ func (m *Ownership) push(s *ownState, i, keep int) {
 	at := x.waiting()
 	for got := x.got; got != 0; got &= got - 1 {
 		if keep == 0 || at == held {
-			x.set(behind, m.on(RefusedComesAgain))
+			x.set(behind, m.on(RefusedComesAgain) && !x.is(byPosition))
 			break
 		}
 		x.buffer[at], x.position = got.lowest(), got.lowest()
@@ -122,6 +132,11 @@ func (m *Ownership) push(s *ownState, i, keep int) {
 // readUnknown is what an executor does about a read of unknown outcome.
 func (s *ownState) readUnknown(i int) {
 	x := &s.x[i]
+	if x.is(byPosition) { // it had no effect
+		x.read, x.got = none, 0
+		x.set(doubting, true)
+		return
+	}
 	x.set(killing, !x.history && x.phase != ending || x.is(killing))
 	x.set(behind, x.phase == owning)
 	x.read, x.got, x.history = none, 0, false
@@ -132,7 +147,7 @@ func (b *brew) ackReply(i int) {
 	args := [4]uint8{uint8(i), uint8(x.acked)}
 	b.fault(breaks, "the connection of x%d breaks: outcome of the acks of %03b unknown", args, func(n *ownState) {
 		if x.ack == sent {
-			n.putLate(late{verb: lateAck, of: x.ackOf, acks: x.acked})
+			n.putLate(x.lateAck())
 		}
 		if b.m.on(AcksAgain) {
 			n.ackUnknown(i)
@@ -183,6 +198,10 @@ func (m *Ownership) giveUp(s *ownState, i int) string {
 func (s *ownState) ackUnknown(i int) {
 	x := &s.x[i]
 	if x.ackOf == s.tenure(i) && (x.phase == owning || x.phase == draining) {
+		if x.is(byPosition) {
+			x.ack = none // the same commit is sent again
+			return
+		}
 		x.done |= x.acked
 	}
 	x.ack, x.acked, x.ackOf = none, 0, 0
@@ -206,7 +225,7 @@ func (s *ownState) confirm(i int) {
 	}
 }
 
-// probe asks the server what became of a tenure: another's, or without its group.
+// probe asks the server what became of a tenure: another's, or without its group. By position it is over in any case.
 func (m *Ownership) probe(s *ownState, i int) {
 	of := s.tenure(i)
 	switch {
@@ -214,6 +233,8 @@ func (m *Ownership) probe(s *ownState, i int) {
 		s.lose(i)
 	case s.server.group(of) == nil:
 		m.regain(s, i)
+	case s.x[i].is(byPosition):
+		s.forgotten(i)
 	}
 }
 

@@ -39,6 +39,9 @@ func (m *Ownership) takeover(s *ownState, of tenure, awaited bool) (floor, epoch
 		}
 	}
 	r.took, r.open, r.floor = of, true, floor
+	if m.on(CommitsFromOne) {
+		r.commit = 0
+	}
 	epoch, falls := m.raise(s, int(of.slot()), awaited)
 	return floor, epoch, true, broken + falls
 }
@@ -56,6 +59,9 @@ func (m *Ownership) mayTakeOver(lock, of tenure) bool {
 // findFloor is where a takeover begins: at the groups' floor, else at the stored one.
 func (m *Ownership) findFloor(r *server) uint8 {
 	found, floor := false, uint8(0)
+	if !m.on(BeginsAtPosition) {
+		return 0
+	}
 	for _, g := range r.groups {
 		if g.of == 0 {
 			continue
@@ -188,7 +194,8 @@ func (s *ownState) dropLock() {
 	x.bereft = x.phase == owning || x.phase == draining
 }
 
-// refresh is refresh.lua for one tenure.
+// refresh is refresh.lua for one tenure. By position lowest tells that the server has forgotten commits: arg is the
+// position that was confirmed when the refresh was sent.
 func (m *Ownership) refresh(s *ownState, i int) (state request, lowest uint8) {
 	r, of := &s.server, s.tenure(i)
 	if r.lock != of {
@@ -200,14 +207,21 @@ func (m *Ownership) refresh(s *ownState, i int) (state request, lowest uint8) {
 	if m.on(RefreshComparesTenure) && r.took != 0 && r.took != of {
 		return refused, 0
 	}
-	if r.took != 0 || !m.on(FloorWithTakeover) {
-		r.floor = s.x[i].floor
+	stored := r.floor
+	switch x := &s.x[i]; {
+	case x.is(byPosition) && m.on(RefreshLeavesPosition):
+	case x.is(byPosition):
+		r.floor = x.arg
+	case r.took != 0 || !m.on(FloorWithTakeover):
+		r.floor = x.floor
 	}
 	g := r.group(of)
 	if g == nil {
 		return refused, 0
 	}
-	if g.pending != 0 {
+	if x := &s.x[i]; x.is(byPosition) {
+		lowest = bit(stored < x.arg)
+	} else if g.pending != 0 {
 		lowest = g.pending.lowest()
 	}
 	return done, lowest

@@ -50,6 +50,7 @@ type server struct {
 	open       bool   // the tenure was not released
 	floor      uint8  // in the ownership hash
 	epoch      uint8  // in it: how many that were given since are larger
+	commit     uint8  // in it: the number of the last commit of took
 	log        set
 	groups     [maxGroups]group
 }
@@ -73,16 +74,18 @@ const (
 	lateRead
 	lateAck
 	lateUnlock
+	lateCommit
 )
 
-var verbs = [...]string{"", "lock", "takeover", "read", "ack", "unlock"}
+var verbs = [...]string{"", "lock", "takeover", "read", "ack", "unlock", "commit"}
 
 // A late is a request whose connection broke before it was executed: it may be
 // executed at any later moment, or never.
 type late struct {
-	verb verb
-	of   tenure
-	acks set
+	verb   verb
+	of     tenure
+	acks   set
+	number uint8 // of a commit
 }
 
 // A phase is where an executor stands with the partition.
@@ -100,36 +103,39 @@ const (
 
 // The flags of an executor.
 const (
-	leased  uint8 = 1 << iota // by its clock the lock is surely its own
-	granted                   // what the takeover under way will grant is not over
-	renewed                   // what the refresh under way will grant is not over
-	claimed                   // the number of the tenure is that of a try of unknown outcome
-	behind                    // the server may have given it entries that it does not hold
-	killing                   // a read of unknown outcome is not ended yet
-	stale                     // it has heard nothing of the server since a failover
-	mixed                     // it has lived through a failover or flush in this tenure
+	leased     uint16 = 1 << iota // by its clock the lock is surely its own
+	granted                       // what the takeover under way will grant is not over
+	renewed                       // what the refresh under way will grant is not over
+	claimed                       // the number of the tenure is that of a try of unknown outcome
+	behind                        // the server may have given it entries that it does not hold
+	killing                       // a read of unknown outcome is not ended yet
+	stale                         // it has heard nothing of the server since a failover
+	mixed                         // it has lived through a failover or flush in this tenure
+	elder                         // what it waits for of a refresh was executed before a failover
+	byPosition                    // it reads by position
+	doubting                      // what it reads over may be another server, or one that went back
 )
 
 // A request that an executor waits for.
 type request uint8
 
 const (
-	none     request = iota
-	sent             // not executed
-	done             // executed, as asked
-	refused          // executed: FENCED, NOGROUP, a short count
-	notOurs          // a refresh: the lock is not ours
-	strayed          // a refresh: it asks for the pending entries up to arg, which are acked again
-	straying         // a refresh: it acks the entries of arg again
+	none      request = iota
+	sent              // not executed
+	done              // executed, as asked
+	refused           // executed: FENCED, NOGROUP, a short count
+	notOurs           // a refresh: the lock is not ours
+	strayed           // a refresh: it asks for the pending entries up to arg, which are acked again
+	straying          // a refresh: it acks the entries of arg again
+	forgotten         // a commit: BEHIND
 )
 
 // An executor is one of the processor's, with what it believes of the partition.
 type executor struct {
 	phase      phase
 	id, number uint8 // of its tenure, present or next
-	flags      uint8
+	flags      uint16
 	bereft     bool        // the lock has been gone since the takeover
-	elder      bool        // what it waits for of a refresh was executed before a failover
 	retaken    bool        // the partition is to be taken over again: the tenure takes nothing more in
 	sure       set         // was acked in this tenure, as a reply said
 	position   uint8       // the last entry that it holds
@@ -143,14 +149,15 @@ type executor struct {
 	read, ack, take, refresh request
 	history                  bool // the read is of our own history
 	got                      set  // what the read brings
-	acked                    set  // what the ack names
+	acked                    set  // what the ack names; by position, also one of unknown outcome
 	ackOf                    tenure
-	arg                      uint8 // of the refresh: the lowest pending entry, up to where strays are, or these
+	commits                  uint8 // confirmed, of this tenure
+	arg                      uint8 // of the refresh: the lowest pending entry, up to where strays are, or these; by position, see refresh
 	gained, given            uint8 // by the takeover: floor and epoch
 }
 
-func (x *executor) is(flag uint8) bool { return x.flags&flag != 0 }
-func (x *executor) set(flag uint8, to bool) {
+func (x *executor) is(flag uint16) bool { return x.flags&flag != 0 }
+func (x *executor) set(flag uint16, to bool) {
 	if x.flags &^= flag; to {
 		x.flags |= flag
 	}

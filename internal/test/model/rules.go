@@ -46,6 +46,18 @@ var (
 	AcksAgain               = rule("acks of unknown outcome are sent again")
 	NewIDAfterLoss          = rule("an executor that lost a partition goes on under a new ID")
 
+	// Those of owners that read by position.
+	BeginsAtPosition      = rule("a takeover begins at the stored position")
+	CommitsFromOne        = rule("a takeover counts commits from 1 on")
+	CommitComparesTenure  = rule("a commit checks that the partition is its tenure's")
+	CommitOnce            = rule("a commit that is repeated, or late, changes nothing")
+	CommitAsItWas         = rule("a commit of unknown outcome is repeated unchanged")
+	CommitLooks           = rule("a commit whose entry is not there passes no other one")
+	CommitStaysWithin     = rule("a commit stays within what the partition ever had")
+	Continues             = rule("after a new connection what was read last must be done or there")
+	RefreshLeavesPosition = rule("a refresh leaves the position alone")
+	LostCommitIsATakeover = rule("where a refresh finds a position before the confirmed one the partition is taken over again")
+
 	// The rules of membership.
 	SwapComparesAll     = rule("a change of the membership compares the old value")
 	SwapComparesContent = rule("it compares the whole of it, not its number")

@@ -22,6 +22,8 @@ func (o Ownership) but(change func(*Ownership)) Ownership {
 	return o
 }
 
+func positionally(o *Ownership) { o.ByPosition = true }
+
 const (
 	again     = "nothing is handled again after a clean release"
 	ascend    = "entries ascend within a tenure"
@@ -65,6 +67,17 @@ var needs = []need{
 	{ShortIsAQuestion, entries(2, 1, bounds{breaks: 1}, 1), "no owner gives up while lock and group are its own"},
 	{AcksAgain, entries(2, 2, bounds{breaks: 1, releases: 1}, 1), tenureAck},
 	{NewIDAfterLoss, entries(1, 2, bounds{breaks: 1, lapses: 1}, 1, 2), inOrder},
+
+	{BeginsAtPosition, entries(2, 1, bounds{releases: 1}, 1, 2).but(positionally), again},
+	{CommitsFromOne, entries(1, 2, bounds{releases: 2}, 1, 2).but(positionally), again},
+	{CommitComparesTenure, entries(2, 2, bounds{breaks: 1, releases: 1}, 1, 2).but(positionally), tenureAck},
+	{CommitOnce, entries(1, 2, bounds{breaks: 1, releases: 1}, 1, 2).but(positionally), again},
+	{CommitAsItWas, entries(1, 2, bounds{breaks: 1, releases: 1}, 1, 2).but(positionally), again},
+	{CommitLooks, entries(1, 1, bounds{fails: 1}, 1).but(positionally).but(func(o *Ownership) { o.Later = []uint8{3, 2, 4} }), lossless},
+	{CommitStaysWithin, entries(1, 1, bounds{fails: 1}, 1).but(positionally).but(func(o *Ownership) { o.Later = []uint8{3, 2} }), lossless},
+	{Continues, entries(1, 1, bounds{fails: 1}, 1).but(positionally).but(func(o *Ownership) { o.Later = []uint8{3, 2, 4} }), inOrder},
+	{RefreshLeavesPosition, entries(1, 2, bounds{fails: 1, slowness: 1}).but(positionally).but(func(o *Ownership) { o.Later = []uint8{2, 1, 3} }), lossless},
+	{LostCommitIsATakeover, entries(1, 1, bounds{fails: 1}, 1).but(positionally), stall},
 
 	{SwapComparesAll, Membership{}, removal},
 	{SwapComparesContent, Membership{Settled: true, Faults: 2, Max: bounds{fails: 1, lapses: 1}}, removal},
@@ -136,6 +149,8 @@ func TestIDsThatGoBack(t *testing.T) {
 		{"the ID of a lost entry is given again", Ownership{Log: []uint8{1}, Later: []uint8{2, 2}, Faults: 1, Max: bounds{fails: 1}}, lossless},
 		{"the group is destroyed by hand as well", Ownership{Log: []uint8{1}, Later: []uint8{3, 2, 4}, Faults: 2, Max: bounds{fails: 1, destroys: 1}}, lossless},
 		{"the read that brings it is lost", Ownership{Later: []uint8{2, 1, 3}, Faults: 2, Max: bounds{fails: 1, breaks: 1}}, inOrder},
+		{"by position, the ID of a lost entry is given again", Ownership{ByPosition: true, Log: []uint8{1}, Later: []uint8{2, 2}, Faults: 1, Max: bounds{fails: 1}}, lossless},
+		{"by position, the group is destroyed by hand as well, and a release stores its position", Ownership{ByPosition: true, Later: []uint8{2, 1, 3}, Faults: 3, Max: bounds{fails: 1, destroys: 1, releases: 1}}, lossless},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			tt.of.Count = 2
