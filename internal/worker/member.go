@@ -199,6 +199,7 @@ func (m *member) consume(p *partition, q *store.Quarantine) {
 	defer close(p.life.finished)
 	defer p.processed.flush()
 	defer p.leave()
+	defer p.staging.forget()
 	defer p.cancel(nil)
 	if q != nil {
 		p.count.Quarantined.Add(1)

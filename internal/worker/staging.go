@@ -215,6 +215,16 @@ func (p *partition) prepare(m *member) {
 	}
 }
 
+// forget gives the memory of the rows back, once the function has ended.
+func (s *staging) forget() {
+	if s == nil {
+		return
+	}
+	for _, t := range s.rows.Tables {
+		t.Close()
+	}
+}
+
 // load brings the rows of a partition into memory, while its events are processed.
 func (m *member) load(p *partition) {
 	for _, t := range p.staging.rows.Tables {
@@ -224,6 +234,7 @@ func (m *member) load(p *partition) {
 	}
 }
 
+// errNoRoom is the error of a commit that is held back.
 var errNoRoom = errors.New("a partition elsewhere has no room")
 
 // settleFirst waits until all before is committed, where a partition's events leave it for other places: so what was

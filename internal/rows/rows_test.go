@@ -1,0 +1,262 @@
+package rows
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/runnel-go/runnel/internal/store"
+)
+
+// redis is a Source: what was committed.
+type redis struct {
+	mu   sync.Mutex
+	rows map[string]store.Row
+	asks int
+	fail error
+}
+
+func (r *redis) Row(_ store.Table, key string) (store.Row, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.asks++
+	return r.rows[key], r.fail
+}
+
+func (r *redis) Page(_ store.Table, cursor uint64) (page []store.KeyedRow, next uint64, err error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	keys := slices.Sorted(maps.Keys(r.rows))
+	from := min(int(cursor), len(keys))
+	to := min(from+3, len(keys))
+	for _, key := range keys[from:to] {
+		page = append(page, store.KeyedRow{Key: key, Row: r.rows[key]})
+	}
+	if to == len(keys) {
+		to = 0
+	}
+	return page, uint64(to), r.fail
+}
+
+// commit applies changes as commit_changes.lua does.
+func (r *redis) commit(c *store.Changes) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for key, row := range c.Tables[0].Rows {
+		if row.There {
+			r.rows[key] = row
+		} else {
+			delete(r.rows, key)
+		}
+	}
+	maps.DeleteFunc(r.rows, func(_ string, row store.Row) bool { return row.Until > 0 && row.Until <= c.Time })
+}
+
+// A value has a list, to be changed in place.
+type value struct{ ns []int }
+
+func table(p *Partition, from *redis, most int64) *Table {
+	return p.Add(Config{
+		Name: "t", Ends: true, Source: from, Budget: &Budget{Most: most},
+		Encode: func(v any) (string, error) {
+			text := strings.Trim(fmt.Sprint(v.(*value).ns), "[]")
+			if strings.HasPrefix(text, "666") {
+				return "", errors.New("no number")
+			}
+			return text, nil
+		},
+		Decode: func(data string) (any, error) {
+			v := &value{}
+			for _, n := range strings.Fields(data) {
+				var i int
+				if _, err := fmt.Sscan(n, &i); err != nil {
+					return nil, err
+				}
+				v.ns = append(v.ns, i)
+			}
+			return v, nil
+		},
+	})
+}
+
+// A play changes rows at random, beside a plain map that is right by definition.
+type play struct {
+	*testing.T
+	rng    *rand.Rand
+	p      *Partition
+	t      *Table
+	from   *redis
+	right  map[string]store.Row
+	queued []*store.Changes
+	taken  []int64
+}
+
+func (l *play) live(key string) (string, bool) {
+	row := l.right[key]
+	return row.Value, row.There && (row.Until == 0 || row.Until > l.p.Now())
+}
+
+func (l *play) check(key string) {
+	l.Helper()
+	v, ok := l.t.Get(key)
+	text, there := l.live(key)
+	if ok != there || ok && strings.Trim(fmt.Sprint(v.(*value).ns), "[]") != text {
+		l.Fatalf("%s is %v, %v, want %q, %v", key, v, ok, text, there)
+	}
+}
+
+// iterate is one iteration, which may fail.
+func (l *play) iterate(ms int) {
+	before, mark := maps.Clone(l.right), l.p.Mark()
+	l.p.Begin(fmt.Sprintf("%d-0", ms))
+	for range 1 + l.rng.IntN(4) {
+		key := fmt.Sprint("k", l.rng.IntN(12))
+		switch l.rng.IntN(5) {
+		case 0:
+			l.t.Delete(key)
+			delete(l.right, key)
+		case 1, 2:
+			n, until := l.rng.IntN(100), int64(0)
+			if l.rng.IntN(2) == 0 {
+				until = l.p.Now() + int64(1+l.rng.IntN(30))
+			}
+			l.t.Set(key, &value{[]int{n}}, until)
+			l.right[key] = store.Row{Value: fmt.Sprint(n), Until: until, There: true}
+		case 3: // in place, without Set: allowed only where the iteration fails
+			l.check(key)
+		default:
+			l.check(key)
+		}
+	}
+	err := l.p.Seal()
+	if err != nil {
+		l.Fatal(err)
+	}
+	l.p.End()
+	if l.rng.IntN(3) == 0 {
+		for key := range l.right {
+			if v, ok := l.t.Get(key); ok {
+				v.(*value).ns = append(v.(*value).ns, 77)
+			}
+		}
+		l.p.Undo(mark)
+		l.right = before
+		return
+	}
+	if c, _ := l.p.Take(); c != nil {
+		l.queued, l.taken = append(l.queued, c), append(l.taken, l.p.Taken())
+	}
+}
+
+// Whatever is loaded, dropped for want of memory, undone, or committed late: a row is what was set last.
+func TestRowsAreWhatWasSetLast(t *testing.T) {
+	for seed := range uint64(300) {
+		rng := rand.New(rand.NewPCG(seed, 1))
+		l := &play{T: t, rng: rng, p: &Partition{}, from: &redis{rows: map[string]store.Row{}}, right: map[string]store.Row{}}
+		for i := range rng.IntN(12) {
+			l.right[fmt.Sprint("k", i)] = store.Row{Value: fmt.Sprint(i), There: true}
+		}
+		l.from.rows = maps.Clone(l.right)
+		most := int64(1 << 20)
+		if seed%3 == 0 {
+			most = 4 * rowOverhead
+		}
+		l.t = table(l.p, l.from, most)
+		var loading sync.WaitGroup
+		if seed%2 == 0 {
+			loading.Go(func() { l.t.Load(t.Context()) })
+		}
+		for ms := 1; ms < 120; ms++ {
+			l.iterate(ms)
+			if n := len(l.queued); n > 0 && rng.IntN(2) == 0 {
+				l.from.commit(l.queued[0])
+				l.p.Confirmed(l.taken[0])
+				l.queued, l.taken = l.queued[1:], l.taken[1:]
+			}
+		}
+		loading.Wait()
+		found := map[string]string{}
+		l.t.All(func(key string, v any) bool {
+			if _, twice := found[key]; twice {
+				t.Errorf("%s comes twice", key)
+			}
+			found[key] = strings.Trim(fmt.Sprint(v.(*value).ns), "[]")
+			return true
+		})
+		for key := range l.right {
+			text, there := l.live(key)
+			if got, ok := found[key]; ok != there || got != text && there {
+				t.Fatalf("seed %d: All has %s = %q, %v, want %q, %v", seed, key, got, ok, text, there)
+			}
+			delete(found, key)
+		}
+		if len(found) > 0 {
+			t.Fatalf("seed %d: All has %v, too", seed, found)
+		}
+		if l.t.Close(); l.t.cfg.Budget.Used() != 0 {
+			t.Fatalf("seed %d: %d bytes are counted of nothing", seed, l.t.cfg.Budget.Used())
+		}
+	}
+}
+
+// Once all is in memory Redis is not asked; before that, once for each row.
+func TestRedisIsAskedForWhatIsNotHeld(t *testing.T) {
+	p, from := &Partition{}, &redis{rows: map[string]store.Row{"a": {Value: "1", There: true}}}
+	rows := table(p, from, 1<<20)
+	for range 3 {
+		rows.Get("a")
+		rows.Get("b")
+	}
+	if from.asks != 2 {
+		t.Errorf("asked %d times, want 2", from.asks)
+	}
+	if err := rows.Load(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	rows.Get("c")
+	if from.asks != 2 {
+		t.Errorf("asked for a row though all are there")
+	}
+}
+
+func TestAnIterationIsBounded(t *testing.T) {
+	p, from := &Partition{}, &redis{rows: map[string]store.Row{}}
+	rows := table(p, from, 1<<30)
+	begin := func() {
+		p.Undo(Mark{})
+		p.Begin("5-0")
+	}
+	begin()
+	rows.Set("a", &value{[]int{666}}, 0)
+	if err := p.Seal(); err == nil || !strings.Contains(err.Error(), `"a"`) {
+		t.Errorf("a row that cannot be encoded: %v", err)
+	}
+	begin()
+	for i := range MostItems + 1 {
+		rows.Set(fmt.Sprint(i), &value{}, 0)
+	}
+	if err := p.Seal(); !errors.Is(err, ErrTooLarge) {
+		t.Errorf("too many rows: %v", err)
+	}
+	begin()
+	p.Emit(store.Output{Fields: []string{"data", strings.Repeat("x", MostBytes)}})
+	if err := p.Seal(); !errors.Is(err, ErrTooLarge) {
+		t.Errorf("too many bytes: %v", err)
+	}
+	begin()
+	if c, bytes := p.Take(); c != nil || bytes != 0 {
+		t.Errorf("took %v of %d bytes after all was undone", c, bytes)
+	}
+	from.fail = errors.New("gone")
+	defer func() {
+		if f, ok := recover().(Failure); !ok || f.Err != from.fail {
+			t.Errorf("a row that cannot be read: %v", f)
+		}
+	}()
+	rows.Get("unknown")
+}
