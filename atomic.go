@@ -43,6 +43,8 @@ func (a *atomicState) begin(events []*Event) error {
 	if a == nil {
 		return nil
 	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
 	again := 0
 	for _, e := range events {
 		if slices.Contains(a.done, e) {
@@ -53,7 +55,7 @@ func (a *atomicState) begin(events []*Event) error {
 	case len(a.done) == 0:
 		a.from = a.rows.Mark()
 	case again == len(a.done):
-		a.undo()
+		a.undoAll()
 	case again > 0:
 		return errPartAgain
 	}
@@ -89,6 +91,10 @@ func (a *atomicState) undo() {
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
+	a.undoAll()
+}
+
+func (a *atomicState) undoAll() {
 	a.rows.End()
 	if len(a.done) > 0 {
 		a.rows.Undo(a.from)
@@ -127,9 +133,12 @@ func (a *atomicState) goesOn() bool {
 
 // next begins the iteration over another event that ahead has taken.
 func (a *atomicState) next(e *Event) {
-	if a != nil {
-		a.rows.Begin(e.ID)
+	if a == nil {
+		return
 	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.rows.Begin(e.ID)
 }
 
 // emit adds outputs to the iteration, and reports whether there is one.

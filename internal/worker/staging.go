@@ -1,6 +1,7 @@
 package worker
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"io"
@@ -83,7 +84,7 @@ func (s *staging) bound() string {
 	if s == nil || len(s.queue) < 2 {
 		return ""
 	}
-	return s.queue[0].upTo
+	return cmp.Or(s.queue[0].upTo, "0-0") // a parked event passes none
 }
 
 // takeWith moves what a commit up to an entry has to flight. It is called under the mutex.

@@ -33,7 +33,7 @@ type leaver struct {
 func (l *leaver) at(url string) (*runnel.App, *runnel.Stream[step]) {
 	app := runnel.New("shop", &runnel.Options{
 		RedisURL: url, KeyLayout: l.layout, Logger: l.logs.Logger(), LeaderPoll: 200 * time.Millisecond,
-		Stream:    runnel.StreamOptions{Partitions: partitions, Codec: codec.JSON, KeyField: "key", DedupWindow: time.Hour},
+		Stream: runnel.StreamOptions{Partitions: partitions, Codec: codec.JSON, KeyField: "key", DedupWindow: time.Hour},
 		// No worker dies here. A lease that lapsed on a busy machine would repeat events, which is no fault of the move.
 		Processor: runnel.ProcessorOptions{Lease: 30 * time.Second, Grace: 300 * time.Millisecond},
 	})
