@@ -21,6 +21,7 @@ type readConn struct {
 	rdb     *redis.Client
 	control *redis.Client // of the same server, to end what the connection does
 	tail    bool          // commands have no effect, and end with their contexts
+	release func()        // of the last command's context; only the goroutine that runs commands uses it
 	made    *atomic.Int64 // connections
 
 	mu       sync.Mutex
@@ -34,7 +35,7 @@ type readConn struct {
 
 // newReadConn returns a connection to one server, without any I/O.
 func newReadConn(c *Conn, addr string, control *redis.Client, tail bool, made *atomic.Int64) *readConn {
-	l := &readConn{c: c, control: control, tail: tail, made: made}
+	l := &readConn{c: c, control: control, tail: tail, release: func() {}, made: made}
 	o := c.options(-1)
 	o.Addr = addr
 	o.PoolSize = 1
@@ -81,11 +82,15 @@ func (l *readConn) run(ctx context.Context, block time.Duration, consumes bool, 
 	}
 }
 
-// within runs a command until it ends, the time is over or ctx ends.
+// within runs a command until it ends, the time is over or, for a tail, ctx ends.
 func (l *readConn) within(ctx context.Context, most time.Duration, command func(context.Context) error) error {
 	// The connection gets no deadline from ctx: it would pass before the end of ctx is seen.
 	limited, cancel := context.WithTimeout(context.WithoutCancel(ctx), most)
-	defer cancel()
+	l.release() // and not when a command ends: what it has brought is waited for
+	l.release = cancel
+	if !l.tail {
+		return command(limited)
+	}
 	over := make(chan struct{})
 	stop := context.AfterFunc(ctx, func() {
 		defer close(over)
@@ -226,12 +231,17 @@ func (c *trackedConn) Write(b []byte) (int, error) {
 }
 
 func (c *trackedConn) Read(b []byte) (int, error) {
+	c.l.mu.Lock()
+	answered := c.answered
+	c.l.mu.Unlock()
+	if answered { // and not behind each part: most replies have one
+		c.Conn.SetReadDeadline(time.Now().Add(readMargin))
+	}
 	n, err := c.Conn.Read(b)
-	if n > 0 {
+	if n > 0 && !answered {
 		c.l.mu.Lock()
 		c.answered = true
 		c.l.mu.Unlock()
-		c.Conn.SetReadDeadline(time.Now().Add(readMargin))
 	}
 	return n, err
 }
