@@ -89,6 +89,7 @@ func (b *Buffer) Push(entries []redisconn.Entry) (largest int64) {
 		return 0
 	}
 	now := monotime.Now()
+	defer b.Signal() // behind the lock, which the consumer needs at once
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.closed {
@@ -109,7 +110,6 @@ func (b *Buffer) Push(entries []redisconn.Entry) (largest int64) {
 			b.count++
 		}
 	}
-	b.Signal()
 	return largest
 }
 
