@@ -68,6 +68,8 @@ type Result map[string]float64
 var roles = map[string]func(context.Context, Task) (Result, error){
 	"runnel-drain":    runnelDrain,
 	"plain-position":  byHand(plainPosition),
+	"runnel-commit":   runnelCommit,
+	"plain-commit":    byHand(plainCommit),
 	"plain-drain":     byHand(plainDrain),
 	"runnel-send":     runnelSend,
 	"plain-send":      byHand(plainSend),

@@ -123,10 +123,10 @@ func (c byPosition) confirm(ctx context.Context, work []*partition) (of []*parti
 	errs = c.m.w.client.Commit(ctx, commits)
 	var full *store.TargetFullError
 	for i, p := range of {
+		p.staging.answered(errs[i])
 		switch err := errs[i]; {
 		case err == nil:
 			p.commits++
-			p.staging.stored()
 		case errors.As(err, &full):
 			c.m.hold(p, full)
 			errs[i] = errNoRoom
@@ -143,9 +143,10 @@ func (p *partition) nextCommit(large bool) (one store.Commit, ok bool) {
 	if s != nil {
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		if s.held || s.closed {
+		if s.held || s.closed || s.sent { // a partition may be marked twice
 			return one, false
 		}
+		defer func() { s.sent = ok }()
 	}
 	ids, takenOut := p.buffer.TakeAcks(math.MaxInt, s.bound())
 	switch {

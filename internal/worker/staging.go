@@ -31,6 +31,7 @@ type staging struct {
 	mu     sync.Mutex
 	queue  []staged      // oldest first; the last one is added to
 	flight *store.Commit // it was sent, and is sent again as it is until its outcome is known
+	sent   bool          // and not answered
 	with   staged        // what flight has
 	bytes  int64         // of queue and flight
 	held   bool          // flight was refused, and waits for room elsewhere
@@ -97,13 +98,16 @@ func (s *staging) takeWith(one *store.Commit) {
 	s.flight = one
 }
 
-// stored ends the commit under way.
-func (s *staging) stored() {
+// answered ends a round trip of the commit under way: it is stored, or with an error to be sent again.
+func (s *staging) answered(err error) {
 	if s == nil {
 		return
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if s.sent = false; err != nil {
+		return
+	}
 	if s.with.changes != nil {
 		s.with.changes.Stored()
 		s.rows.Confirmed(s.with.taken)
