@@ -4,6 +4,7 @@
 package codec
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"reflect"
@@ -67,6 +68,14 @@ const (
 	// maxPooled is the largest buffer that is kept for the next record.
 	maxPooled = 64 << 10
 )
+
+// owned returns data, which a buffer holds, for the caller to keep: a copy where the buffer is used again.
+func owned(buf *bytes.Buffer, data []byte) []byte {
+	if buf.Cap() > maxPooled {
+		return data
+	}
+	return bytes.Clone(data)
+}
 
 // addressable returns a pointer to a copy of the record, so that marshalers with
 // pointer receivers are found, as they are when the record is decoded.

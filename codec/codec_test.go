@@ -332,18 +332,20 @@ func TestCodecsAreConcurrent(t *testing.T) {
 
 func TestEncodedIsIndependent(t *testing.T) {
 	for _, c := range payloadCodecs() {
-		first, err := c.Encode("first record")
-		if err != nil {
-			t.Fatal(err)
-		}
-		before := bytes.Clone(first)
-		for range 20 {
-			if _, err := c.Encode("SECOND RECORD"); err != nil {
+		for _, size := range []int{1, maxPooled / 16} { // of a buffer that is used again, and of one that is not
+			first, err := c.Encode(strings.Repeat("a longish record, ", size))
+			if err != nil {
 				t.Fatal(err)
 			}
-		}
-		if !bytes.Equal(first, before) {
-			t.Errorf("%s: a later record overwrote the first", c.Name())
+			before := bytes.Clone(first)
+			for range 20 {
+				if _, err := c.Encode(strings.Repeat("A LONGISH RECORD, ", size)); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if !bytes.Equal(first, before) {
+				t.Errorf("%s: a later record overwrote one of %d bytes", c.Name(), len(first))
+			}
 		}
 	}
 }

@@ -94,7 +94,7 @@ func (c compressed) EncodeLimited(record any, limit int64) (_ []byte, err error)
 	if err := c.how.deflate(buf, data); err != nil {
 		return nil, fmt.Errorf("encode %T: %s: %w", record, c.name, err)
 	}
-	return bytes.Clone(buf.Bytes()), nil
+	return owned(buf, buf.Bytes()), nil
 }
 
 func (c compressed) Decode(data []byte, record any) error {

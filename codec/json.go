@@ -53,7 +53,7 @@ func (jsonText) EncodeLimited(record any, limit int64) (data []byte, err error) 
 	if weighJSON(text, record) > limit {
 		return nil, fmt.Errorf("encode %T: %w", record, TooLarge(limit))
 	}
-	data = bytes.Clone(text)
+	data = owned(&w.buf, text)
 	if w.buf.Cap() <= maxPooled {
 		jsonWriters.Put(w)
 	}

@@ -62,7 +62,7 @@ func (msgPack) EncodeLimited(record any, limit int64) (data []byte, err error) {
 	if err := p.enc.Encode(addressable(record)); err != nil {
 		return nil, fmt.Errorf("encode %T: %w", record, err)
 	}
-	data = bytes.Clone(p.buf.Bytes())
+	data = owned(&p.buf, p.buf.Bytes())
 	if record != nil && needsSort(reflect.TypeOf(record)) {
 		if err := sortPacked(data); err != nil {
 			return nil, fmt.Errorf("encode %T: %w", record, err)
