@@ -277,8 +277,8 @@ func (r *reader) read(ctx context.Context, set []*partition, logs []string, coun
 		return r.failed(ctx, set, err)
 	}
 	r.finish()
-	if brought <= fewEntries {
-		runtime.Gosched() // to the functions, before the next request is written
+	if brought <= fewEntries && !r.partial {
+		runtime.Gosched() // to the functions, before the next request is written; where more is there, the server would wait
 	}
 	return nil
 }
