@@ -102,8 +102,8 @@ func (a *atomicState) undoAll() {
 	}
 }
 
-// stage hands what the batch has changed over to be committed with its ack.
-func (a *atomicState) stage() {
+// settled ends the batch: what it has changed is committed with the ack that follows.
+func (a *atomicState) settled() {
 	if a == nil {
 		return
 	}
@@ -111,10 +111,9 @@ func (a *atomicState) stage() {
 	defer a.mu.Unlock()
 	clear(a.done)
 	a.done = a.done[:0]
-	a.src.Stage(a.rows.Take())
 }
 
-// goesOn is stage for a loop that stays in its function: its one event is done, by ahead.
+// goesOn is settled for a loop that stays in its function: its one event is done, by ahead.
 // It reports whether the changes of the iteration can be committed.
 func (a *atomicState) goesOn() bool {
 	if a == nil {
@@ -126,8 +125,6 @@ func (a *atomicState) goesOn() bool {
 		return false // the handler finds that out again
 	}
 	a.rows.End()
-	a.src.Stage(a.rows.Take())
-	a.call = a.rows.Mark()
 	return true
 }
 
@@ -138,6 +135,7 @@ func (a *atomicState) next(e *Event) {
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
+	a.call = a.rows.Mark()
 	a.rows.Begin(e.ID)
 }
 

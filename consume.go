@@ -291,7 +291,7 @@ func (c *consumer[T]) settle(err error) error {
 		return errEnded // not even if middleware makes nil of the error
 	}
 	if err == nil {
-		c.atomic.stage()
+		c.atomic.settled()
 		c.ack(c.events)
 		return nil
 	}

@@ -42,14 +42,23 @@ func (s *Stream[T]) EmitEvents(ctx context.Context, out ...Outgoing[T]) error {
 		return nil
 	}
 	if len(s.app.opts.SendHooks) == 0 {
-		_, err := s.emit(ctx, out)
+		var one [1]store.Output
+		_, err := s.emit(ctx, out, one[:0])
 		return err
 	}
-	_, err := s.hooked(ctx, out, s.emit)
+	_, err := s.hooked(ctx, out, func(ctx context.Context, out []Outgoing[T]) ([]Sent, error) {
+		outputs, err := s.emit(ctx, out, nil)
+		sent := make([]Sent, len(out))
+		for i, o := range outputs {
+			sent[i].Partition = o.Partition
+		}
+		return sent, err
+	})
 	return err
 }
 
-func (s *Stream[T]) emit(ctx context.Context, out []Outgoing[T]) ([]Sent, error) {
+// emit adds outputs to the iteration that ctx is of, all or none. It returns them behind outputs, in their memory if they fit.
+func (s *Stream[T]) emit(ctx context.Context, out []Outgoing[T], outputs []store.Output) ([]store.Output, error) {
 	sc, _ := ctx.Value(scopeKey{}).(*scope)
 	if sc == nil || sc.atomic == nil || sc.app != s.app.name {
 		return nil, fmt.Errorf("stream %s: emit: %w", s.name, ErrNotAtomic)
@@ -58,28 +67,12 @@ func (s *Stream[T]) emit(ctx context.Context, out []Outgoing[T]) ([]Sent, error)
 	if err != nil {
 		return nil, err
 	}
-	sent, outputs := make([]Sent, len(out)), make([]store.Output, len(out))
 	for i := range out {
-		switch {
-		case out[i].DedupID != "":
-			err = errors.New("a DedupID has no meaning: what is emitted comes once")
-		case !out[i].At.IsZero() || out[i].After != 0:
-			err = errors.New("what is emitted cannot be delayed")
-		default:
-			outputs[i].Fields, outputs[i].Partition, err = s.encoding.encode(o, out[i], nil)
-		}
-		switch {
-		case err != nil:
-		case len(outputs[i].Fields) > mostOutputTexts:
-			err = fmt.Errorf("it has more than %d fields", mostOutputTexts/2)
-		case !sc.atomic.src.Reaches(outputs[i].Partition):
-			err = fmt.Errorf("partition %d, from %d: %w", outputs[i].Partition, sc.partition, ErrOtherSlot)
-		}
+		output, err := s.output(sc, o, out[i])
 		if err != nil {
 			return nil, fmt.Errorf("stream %s: emit record %d: %w", s.name, i, err)
 		}
-		outputs[i].Stream, outputs[i].Sent = s.name, &s.sent.Sent
-		sent[i].Partition = outputs[i].Partition
+		outputs = append(outputs, output)
 	}
 	if _, err := s.sender(ctx); err != nil {
 		return nil, err
@@ -87,7 +80,27 @@ func (s *Stream[T]) emit(ctx context.Context, out []Outgoing[T]) ([]Sent, error)
 	if !sc.atomic.emit(outputs) {
 		return nil, fmt.Errorf("stream %s: emit: %w", s.name, ErrNotAtomic)
 	}
-	return sent, nil
+	return outputs, nil
+}
+
+// output encodes a record.
+func (s *Stream[T]) output(sc *scope, o *StreamOptions, out Outgoing[T]) (store.Output, error) {
+	switch {
+	case out.DedupID != "":
+		return store.Output{}, errors.New("a DedupID has no meaning: what is emitted comes once")
+	case !out.At.IsZero() || out.After != 0:
+		return store.Output{}, errors.New("what is emitted cannot be delayed")
+	}
+	fields, partition, err := s.encoding.encode(o, out, nil)
+	switch {
+	case err != nil:
+		return store.Output{}, err
+	case len(fields) > mostOutputTexts:
+		return store.Output{}, fmt.Errorf("it has more than %d fields", mostOutputTexts/2)
+	case !sc.atomic.src.Reaches(partition):
+		return store.Output{}, fmt.Errorf("partition %d, from %d: %w", partition, sc.partition, ErrOtherSlot)
+	}
+	return store.Output{Stream: s.name, Partition: partition, Fields: fields, Sent: &s.sent.Sent}, nil
 }
 
 // mostOutputTexts bounds the fields and values of an output: a script unpacks them.

@@ -98,15 +98,14 @@ func (r *Rows[V]) All() iter.Seq2[string, V] {
 func (r *Rows[V]) Now() time.Time { return time.UnixMilli(r.c.rows.Now()) }
 
 func (r *Rows[V]) mustChange(method, key string) {
-	where := "runnel: table " + r.t.name + ": " + method + ": "
 	if !r.c.rows.Inside() {
-		panic(where + "rows can only be changed within an iteration over events")
+		panic("runnel: table " + r.t.name + ": " + method + ": rows can only be changed within an iteration over events")
 	}
 	if r.t.opts.Local || r.c.rows.AnyKey {
 		return
 	}
 	o := r.t.of.effective // read when the worker started
 	if n := o.Partitioner.Func(key, o.Partitions); n != r.c.partition {
-		panic(fmt.Sprintf("%skey %q belongs to partition %d, not to %d; a table that is Local keeps keys where they are set", where, key, n, r.c.partition))
+		panic(fmt.Sprintf("runnel: table %s: %s: key %q belongs to partition %d, not to %d; a table that is Local keeps keys where they are set", r.t.name, method, key, n, r.c.partition))
 	}
 }

@@ -9,11 +9,12 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/runnel-go/runnel"
+	"github.com/runnel-go/runnel/codec"
 )
 
 const commitAbout = "A backlog of 100-byte payloads in 16 partitions, processed by one process: each event changes the row of its key in a table of 1 000, " +
 	"and emits a record of its size to a stream, or only changes the row, or neither. By hand is a loop of XREAD with a bare script for each partition and " +
-	"read, which compares a fence, sets rows, appends records, and moves a position, in a goroutine of its own; it neither decodes nor looks before it writes."
+	"read, which compares a fence, sets rows, appends records, and moves a position, in a goroutine of its own; it looks at nothing before it writes."
 
 // planCommit compares atomic processors with the loop by hand, and with a processor without state.
 func planCommit(ctx context.Context, b *Bench) (*Plan, error) {
@@ -90,14 +91,14 @@ func runnelCommit(ctx context.Context, t Task) (Result, error) {
 // commitByHand does in one step what an atomic processor does, and looks at nothing before but a fence.
 var commitByHand = redis.NewScript(`
 if redis.call('HGET', KEYS[2], 'tenure') ~= ARGV[1] then return redis.error_reply('FENCED') end
-for i = 3, #ARGV, 2 do
+for i = 3, #ARGV, 3 do
 	redis.call('HSET', KEYS[3], ARGV[i], ARGV[i + 1])
-	redis.call('XADD', KEYS[4], '*', 'data', ARGV[i + 1])
+	redis.call('XADD', KEYS[4], '*', 'data', ARGV[i + 2])
 end
 redis.call('HSET', KEYS[2], 'floor', ARGV[2])
 return redis.call('XGROUP', 'SETID', KEYS[1], 'by-hand', ARGV[2])`)
 
-// plainCommit is the loop by hand. Its rows have keys by turns, and the payload as their value.
+// plainCommit is the loop by hand. It keeps its rows in a map for each of its readers.
 func plainCommit(ctx context.Context, t Task, rdb *redis.Client) (Result, error) {
 	m, logs := newMeter(t.Events), t.logs()
 	m.skip = t.ahead(t.Count)
@@ -119,6 +120,22 @@ func plainCommit(ctx context.Context, t Task, rdb *redis.Client) (Result, error)
 	return m.result(), errors.Join(err, rdb.Unlink(ctx, own...).Err())
 }
 
+// handled decodes an event and adds it to its row, and returns the arguments for both: key, row, and the record anew.
+func handled(e redis.XMessage, rows map[string]float64) ([]any, error) {
+	var o Order
+	data, _ := e.Values[payloadField].(string)
+	if err := codec.MsgPack.Decode([]byte(data), &o); err != nil {
+		return nil, err
+	}
+	rows[o.Customer] += o.Amount
+	row, err := codec.MsgPack.Encode(rows[o.Customer])
+	if err != nil {
+		return nil, err
+	}
+	record, err := codec.MsgPack.Encode(o)
+	return []any{o.Customer, row, record}, err
+}
+
 // commitOn reads every so many-th partition to its end. A goroutine sends the scripts of a read while the next one is made.
 func commitOn(ctx context.Context, t Task, rdb *redis.Client, first int, own []string, m *meter) error {
 	type part struct{ log, own, rows, to string }
@@ -128,6 +145,7 @@ func commitOn(ctx context.Context, t Task, rdb *redis.Client, first int, own []s
 			after[log], parts[log] = "0", part{log, own[2*n], own[2*n+1], keyNames.Partition(outputs, n)}
 		}
 	}
+	rows := map[string]float64{}
 	reads := make(chan []redis.XStream, ackDepth)
 	var store errgroup.Group
 	store.Go(func() (failed error) {
@@ -136,8 +154,12 @@ func commitOn(ctx context.Context, t Task, rdb *redis.Client, first int, own []s
 			for _, s := range streams {
 				p := parts[s.Stream]
 				args := []any{"me", s.Messages[len(s.Messages)-1].ID}
-				for i, e := range s.Messages {
-					args = append(args, fmt.Sprint("customer-", i%customers), e.Values[payloadField])
+				for _, e := range s.Messages {
+					more, err := handled(e, rows)
+					if err != nil {
+						return err
+					}
+					args = append(args, more...)
 				}
 				commitByHand.Eval(ctx, pipe, []string{p.log, p.own, p.rows, p.to}, args...)
 			}

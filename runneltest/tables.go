@@ -13,7 +13,6 @@ import (
 type tables struct {
 	rows   *rows.Partition
 	stored map[string]map[string]store.Row // by table and key
-	staged *store.Changes                  // of the iteration that is acked next
 	rec    *recorder
 }
 
@@ -44,19 +43,16 @@ func (t *tables) Page(of store.Table, _ uint64) (page []store.KeyedRow, next uin
 	return page, 0, nil
 }
 
-// Stage is worker.Source.Stage.
-func (s *source) Stage(c *store.Changes, _ int64) { s.tables.staged = c }
-
 // Reaches is worker.Source.Reaches.
 func (s *source) Reaches(int) bool { return true }
 
-// commit stores what was staged.
+// commit stores what the iteration that ends has changed.
 func (t *tables) commit() {
-	if t == nil || t.staged == nil {
+	if t == nil {
 		return
 	}
-	c := t.staged
-	t.staged = nil
+	c := &store.Changes{}
+	t.rows.Take(c)
 	for _, changed := range c.Tables {
 		stored := t.stored[changed.Table.Rows]
 		for key, row := range changed.Rows {

@@ -132,49 +132,54 @@ func (p *Partition) Seal() error {
 	return nil
 }
 
-// Take returns what has changed since the last Take, all of it sealed, or nil, and its size. It cannot be undone any more.
-func (p *Partition) Take() (c *store.Changes, bytes int64) {
-	bytes = p.bytes
-	if bytes > 0 || len(p.seen) > 0 {
-		c = p.changes()
+// Pending returns how many rows and outputs have changed since the last Take, and their bytes. All of it is sealed.
+func (p *Partition) Pending() (items int, bytes int64) {
+	items = len(p.outputs)
+	for _, s := range p.seen {
+		if s.row.changed {
+			items++
+		}
 	}
+	return items, p.bytes
+}
+
+// Take adds what has changed since the last Take to earlier changes. It cannot be undone any more.
+func (p *Partition) Take(into *store.Changes) {
+	p.addTo(into)
 	clear(p.seen)
-	p.seen, p.outputs, p.bytes = p.seen[:0], nil, 0
+	clear(p.outputs)
+	p.seen, p.outputs, p.bytes = p.seen[:0], p.outputs[:0], 0
 	p.mark++
 	for _, t := range p.Tables {
 		t.tidy(p.now)
 	}
-	return c, bytes
 }
 
-func (p *Partition) changes() *store.Changes {
-	c := &store.Changes{Tables: make([]store.TableChanges, len(p.Tables)), Outputs: p.outputs}
-	changed := len(p.outputs) > 0
+func (p *Partition) addTo(c *store.Changes) {
+	if c.Tables == nil {
+		c.Tables = make([]store.TableChanges, len(p.Tables))
+	}
 	for i, t := range p.Tables {
 		c.Tables[i].Table = t.cfg.Place
 		if t.cfg.Ends {
 			c.Time = p.now
 		}
 	}
+	c.Outputs = append(c.Outputs, p.outputs...)
+	p.taken++
 	for _, s := range p.seen {
 		r := s.row
 		if !r.changed {
 			continue
 		}
-		changed = true
 		rows := &c.Tables[r.table.cfg.Index].Rows
 		if *rows == nil {
 			*rows = map[string]store.Row{}
 		}
 		(*rows)[r.key] = r.Row
-		r.changed, r.taken = false, p.taken+1
+		r.changed, r.taken = false, p.taken
 		r.table.taken(r, p.now)
 	}
-	if !changed {
-		return nil
-	}
-	p.taken++
-	return c
 }
 
 // Taken returns the number of the last changes that were taken, from 1.

@@ -4,7 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
+	"slices"
 	"strconv"
 	"strings"
 	"sync/atomic"
@@ -32,19 +32,6 @@ type Output struct {
 	Partition int
 	Fields    []string      // field, value, field, value, …
 	Sent      *atomic.Int64 // counts it once it is stored
-}
-
-// Merge adds later changes.
-func (c *Changes) Merge(later *Changes) {
-	for i, t := range later.Tables {
-		if len(c.Tables[i].Rows) == 0 {
-			c.Tables[i].Rows = t.Rows
-		} else {
-			maps.Copy(c.Tables[i].Rows, t.Rows)
-		}
-	}
-	c.Outputs, c.Settled = append(c.Outputs, later.Outputs...), append(c.Settled, later.Settled...)
-	c.Time = max(c.Time, later.Time)
 }
 
 // Stored counts the outputs.
@@ -84,15 +71,18 @@ func (c Owner) changesCall(ctx context.Context, one Commit, args []any) (call *r
 	if len(ch.Settled) > 0 {
 		names = append(names, p.Retry, p.Parked)
 	}
-	outputs := map[target][]Output{}
-	for _, o := range ch.Outputs {
+	outputs, size := map[target][]int{}, 5+len(ch.Settled)+4*len(ch.Tables)
+	for i, o := range ch.Outputs {
 		t := target{o.Stream, o.Partition}
 		if outputs[t] == nil {
 			to = append(to, t)
 		}
-		outputs[t] = append(outputs[t], o)
+		outputs[t], size = append(outputs[t], i), size+1+len(o.Fields)
 	}
-	args = append(args, ch.grows(), ended, len(ch.Settled), len(ch.Tables), len(to))
+	for _, t := range ch.Tables {
+		size += 4 * len(t.Rows)
+	}
+	args = append(slices.Grow(args, size+2*len(to)), ch.grows(), ended, len(ch.Settled), len(ch.Tables), len(to))
 	args = appendTexts(args, ch.Settled)
 	for _, t := range ch.Tables {
 		names = append(names, t.Table.Rows, t.Table.Until)
@@ -111,8 +101,12 @@ func (c Owner) changesCall(ctx context.Context, one Commit, args []any) (call *r
 			most = n // more than the stream takes at all: into an empty one
 		}
 		names, args = append(names, c.keys.Partition(t.stream, t.partition)), append(args, most, len(outputs[t]))
-		for _, o := range outputs[t] {
-			args = appendTexts(append(args, len(o.Fields)), o.Fields)
+		for _, i := range outputs[t] {
+			fields := ch.Outputs[i].Fields
+			args = append(args, len(fields))
+			for f := range fields {
+				args = append(args, &fields[f]) // a pointer: a string would be copied to the heap
+			}
 		}
 	}
 	return redisconn.ScriptCall(ctx, changesScript, names, args...), to, nil

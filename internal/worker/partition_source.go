@@ -11,7 +11,6 @@ import (
 	"github.com/runnel-go/runnel/internal/monotime"
 	"github.com/runnel-go/runnel/internal/redisconn"
 	"github.com/runnel-go/runnel/internal/retryqueue"
-	"github.com/runnel-go/runnel/internal/store"
 )
 
 // A partitionSource is the Source of the consumer of one ownership. Only the consumer's
@@ -77,7 +76,7 @@ func (s *partitionSource) Next(done string, checked bool) (e redisconn.Entry, ok
 	var tell, hurry bool
 	next := func() { e, ok, tell, hurry = s.p.buffer.Next(done, check) }
 	if s.p.staging != nil {
-		s.p.staging.done([]string{done}, next)
+		s.p.staging.done(done, next)
 	} else {
 		next()
 	}
@@ -276,11 +275,7 @@ func (s *partitionSource) finish(ids []string) {
 		s.tellAcker(s.p.buffer.Done(ids))
 		return
 	}
-	s.p.staging.done(ids, func() { s.tellAcker(s.p.buffer.Done(ids)) })
-}
-
-func (s *partitionSource) Stage(c *store.Changes, bytes int64) {
-	s.p.staging.next, s.p.staging.size = c, bytes
+	s.p.staging.done(ids[len(ids)-1], func() { s.tellAcker(s.p.buffer.Done(ids)) })
 }
 
 func (s *partitionSource) Reaches(partition int) bool {

@@ -7,7 +7,6 @@ import (
 	"github.com/runnel-go/runnel/internal/redisconn"
 	"github.com/runnel-go/runnel/internal/retryqueue"
 	"github.com/runnel-go/runnel/internal/rows"
-	"github.com/runnel-go/runnel/internal/store"
 )
 
 // An Input is what a consumer has of one ownership of a partition.
@@ -95,13 +94,10 @@ type Gate interface {
 
 // A Settler takes the outcomes of taken entries.
 type Settler interface {
-	// Stage hands over what the iteration that Ack, or Next, ends has changed; it is committed with that ack.
-	Stage(c *store.Changes, bytes int64)
-
 	// Reaches reports whether a commit can append to a partition of any stream with this number.
 	Reaches(partition int) bool
 
-	// Ack marks these entries as done. Their IDs ascend.
+	// Ack marks these entries as done. Their IDs ascend. What Input.Rows has pending is committed with them, by Next, too.
 	Ack(ids []string)
 
 	// Fail marks these entries as failed, in their order. It blocks until their outcome is stored.

@@ -25,8 +25,6 @@ const (
 // without the other.
 type staging struct {
 	rows *rows.Partition
-	next *store.Changes // of the iteration that is acked next; of the consumer
-	size int64          // of next
 
 	mu     sync.Mutex
 	queue  []staged      // oldest first; the last one is added to
@@ -47,37 +45,39 @@ type staged struct {
 	bytes   int64
 }
 
-// done adds what the current iteration has changed. acked are its entries, none for a parked event; ack moves them to the acker.
-func (s *staging) done(acked []string, ack func()) {
+// done adds what the iteration that ends has changed. last is the last of its entries; ack moves them to the acker.
+func (s *staging) done(last string, ack func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if c := s.next; c != nil {
-		one := staged{changes: c, taken: s.rows.Taken(), items: len(c.Outputs), bytes: s.size}
-		if len(acked) > 0 {
-			one.upTo = acked[len(acked)-1]
+	if items, bytes := s.rows.Pending(); items > 0 {
+		n := len(s.queue)
+		if n == 0 || !s.queue[n-1].takes(items, bytes) {
+			s.queue, n = append(s.queue, staged{changes: &store.Changes{}}), n+1
 		}
-		for _, t := range c.Tables {
-			one.items += len(t.Rows)
-		}
-		s.bytes += one.bytes
-		if n := len(s.queue); n > 0 && s.queue[n-1].takes(one) {
-			s.queue[n-1].add(one)
-		} else {
-			s.queue = append(s.queue, one)
-		}
-		s.next, s.size = nil, 0
+		s.queue[n-1].take(s, last, items, bytes)
 	}
 	ack()
 }
 
-func (s *staged) takes(more staged) bool {
-	return s.upTo != "" && more.upTo != "" && s.items+more.items <= changesPerCommit && s.bytes+more.bytes <= bytesPerCommit
+// parked adds what the attempt of a parked event has changed, and its end.
+func (s *staging) parked(id string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	one := staged{changes: &store.Changes{Settled: []string{id}}}
+	items, bytes := s.rows.Pending()
+	one.take(s, "", items, bytes)
+	s.queue = append(s.queue, one)
 }
 
-func (s *staged) add(more staged) {
-	s.changes.Merge(more.changes)
-	s.upTo, s.taken = more.upTo, more.taken
-	s.items, s.bytes = s.items+more.items, s.bytes+more.bytes
+func (one *staged) takes(items int, bytes int64) bool {
+	return one.upTo != "" && one.items+items <= changesPerCommit && one.bytes+bytes <= bytesPerCommit
+}
+
+func (one *staged) take(s *staging, upTo string, items int, bytes int64) {
+	s.rows.Take(one.changes)
+	one.upTo, one.taken = upTo, s.rows.Taken()
+	one.items, one.bytes = one.items+items, one.bytes+bytes
+	s.bytes += bytes
 }
 
 // bound returns the entry up to which the next commit may ack, "" for no bound. It is called under the mutex.
@@ -248,15 +248,7 @@ func (p *partition) settleFirst() bool { return p.staging == nil || p.flush() }
 
 // commitParked commits what an attempt of a parked event has changed, together with its end.
 func (p *partition) commitParked(id string) error {
-	s := p.staging
-	if s.next == nil {
-		s.next = &store.Changes{Tables: make([]store.TableChanges, len(s.rows.Tables))}
-		for i, t := range s.rows.Tables {
-			s.next.Tables[i].Table = t.Place()
-		}
-	}
-	s.next.Settled = []string{id}
-	s.done(nil, func() {})
+	p.staging.parked(id)
 	p.acks.mark(p)
 	if !p.flush() {
 		return io.EOF
