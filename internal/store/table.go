@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strconv"
 
@@ -15,6 +16,8 @@ import (
 type Table struct {
 	Rows  string // key of the rows, by their keys
 	Until string // key of when those end that do, by the partition's time, in ms since 1970
+
+	Lasting bool // no row ends: Page does not look when
 }
 
 // A Row is what a table has under a key.
@@ -69,22 +72,26 @@ func (c TableStore) Page(ctx context.Context, t Table, cursor uint64) (rows []Ke
 	calls := make([]*redisconn.Call, 0, len(flat)/2)
 	for i := 0; i+1 < len(flat); i += 2 {
 		rows = append(rows, KeyedRow{Key: flat[i], Row: Row{Value: flat[i+1], There: true}})
-		calls = append(calls, redisconn.PlainCall(ctx, "ZSCORE", t.Until, flat[i]))
+		if !t.Lasting {
+			calls = append(calls, redisconn.PlainCall(ctx, "ZSCORE", t.Until, flat[i]))
+		}
 	}
 	redisconn.Pipeline(ctx, c.Retrying, calls)
 	for i, call := range calls {
-		score, err := call.Reply.Float64()
-		if err != nil && err != redis.Nil {
+		score, err := call.Reply.Result()
+		if err != nil && !errors.Is(err, redis.Nil) {
 			return nil, 0, fmt.Errorf("rows of %s: %w", t.Until, classify(err))
 		}
-		rows[i].Until = int64(score)
+		rows[i].Until = scoreOf(score)
 	}
 	return rows, next, nil
 }
 
-// scoreOf returns a number that a script returned, 0 for none.
+// scoreOf returns a score or a number in the form of any server and protocol, 0 for none.
 func scoreOf(v any) int64 {
 	switch v := v.(type) {
+	case float64:
+		return int64(v)
 	case int64:
 		return v
 	case string:

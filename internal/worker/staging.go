@@ -215,6 +215,7 @@ func (p *partition) prepare(m *member) {
 	p.staging = &staging{rows: &rows.Partition{}}
 	for _, t := range m.p.Tables {
 		t.Place = m.w.client.Table(m.p.Stream, t.Name, p.keys.Number)
+		t.Place.Lasting = !t.Ends
 		t.Source = rowSource{p.source.parked}
 		p.staging.rows.Add(t)
 	}

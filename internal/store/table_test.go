@@ -1,0 +1,52 @@
+package store
+
+import (
+	"fmt"
+	"testing"
+)
+
+// What a commit has set is read row by row, and page by page, with the times of rows that end.
+func TestRowsAreRead(t *testing.T) {
+	both(t, func(t *testing.T, e *env) {
+		p, me := e.Partition("orders", "printer", 0), byPosition(alice)
+		e.series(p.Log, 2)
+		e.own(p, me)
+		table, want := e.Table("orders", "totals", 0), map[string]Row{}
+		for i := range 300 {
+			r := Row{Value: fmt.Sprint("row ", i), There: true}
+			if i%2 == 0 {
+				r.Until = 4102444800000 + int64(i) // 2100
+			}
+			want[fmt.Sprint("key\x00", i)] = r
+		}
+		changes := &Changes{Tables: []TableChanges{{Table: table, Rows: want}}}
+		e.must(e.Commit(e.ctx(), []Commit{{Partition: p, Claim: me, Number: 1, Committed: "1-1", Read: 1, Changes: changes}})[0])
+		for _, table.Lasting = range []bool{false, true} {
+			found := map[string]Row{}
+			for cursor, more := uint64(0), true; more; more = cursor != 0 {
+				page, next, err := e.Page(e.ctx(), table, cursor)
+				e.must(err)
+				for _, r := range page {
+					found[r.Key] = r.Row
+				}
+				cursor = next
+			}
+			for key, r := range want {
+				if table.Lasting {
+					r.Until = 0 // it was not asked for
+				}
+				equal(t, key, found[key], r)
+			}
+			equal(t, "rows", len(found), len(want))
+		}
+		for _, i := range []int{0, 1, 1000} {
+			key := fmt.Sprint("key\x00", i)
+			r, now, err := e.Row(e.ctx(), table, key)
+			e.must(err)
+			equal(t, key, r, want[key])
+			if now < 1e12 {
+				t.Errorf("the server's clock is %d", now)
+			}
+		}
+	})
+}
