@@ -231,8 +231,17 @@ func (s *staging) forget() {
 	}
 }
 
+// loadsAtOnce is for how many partitions of a worker rows are loaded at once, so that the server serves others meanwhile.
+const loadsAtOnce = 2
+
 // load brings the rows of a partition into memory, while its events are processed.
 func (m *member) load(p *partition) {
+	select {
+	case m.w.loads <- struct{}{}:
+		defer func() { <-m.w.loads }()
+	case <-p.ctx.Done():
+		return
+	}
 	for _, t := range p.staging.rows.Tables {
 		if err := t.Load(p.ctx); err != nil {
 			return // the ownership has ended

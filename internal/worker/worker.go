@@ -15,6 +15,8 @@
 //	fetcher       XREADGROUP for many partitions at once; _next chooses the partitions, _assign
 //	              the connection, _failing handles reads that fail
 //	acker         XACK for many partitions at once
+//	course        how partitions are read and acks stored: _group and _position
+//	staging       what an atomic processor has changed, until it is committed with its acks
 //	retrystore    parked events in Redis; share divides a partition between them and new events
 //	isolation     one suspect at a time; deaths counts the owners that ended at an event
 //	quarantine    partitions that an operator has to release
@@ -81,6 +83,7 @@ type Worker struct {
 	trimmer   *trimmer
 	rules     *rulesKeeper
 	isolation *crashIsolation
+	loads     chan struct{} // one for each partition whose rows are loaded
 	forwarder *forwarder
 	tasks     *leader.Tasks
 
@@ -96,7 +99,7 @@ type Worker struct {
 
 // New returns a Worker that does nothing before Run.
 func New(cfg *Config) *Worker {
-	w := &Worker{cfg: cfg, client: cfg.Client, log: cfg.Logger, name: cfg.Worker, count: new(Counters), began: time.Now(), isolation: newCrashIsolation(), running: context.Background()}
+	w := &Worker{cfg: cfg, client: cfg.Client, log: cfg.Logger, name: cfg.Worker, count: new(Counters), began: time.Now(), isolation: newCrashIsolation(), loads: make(chan struct{}, loadsAtOnce), running: context.Background()}
 	w.tasks = &leader.Tasks{
 		List: cfg.Tasks, Store: cfg.Client.TaskStore, Worker: cfg.Worker, Poll: cfg.LeaderPoll, TimeZone: cfg.TimeZone, Log: cfg.Logger,
 		Errors: &w.count.Errors, Failures: &w.count.TaskFailures,
