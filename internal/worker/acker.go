@@ -99,7 +99,7 @@ func (a *acker) send(ctx context.Context, work []*partition) (failed error) {
 			if more || p.staging.waits() {
 				a.mark(p)
 			}
-		case errors.Is(err, errNoRoom):
+		case errors.Is(err, errHeld):
 			p.buffer.AcksFailed()
 		case errors.Is(err, store.ErrFenced):
 			p.buffer.AcksFailed()

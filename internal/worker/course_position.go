@@ -121,15 +121,14 @@ func (c byPosition) confirm(ctx context.Context, work []*partition) (of []*parti
 		return nil, nil
 	}
 	errs = c.m.w.client.Commit(ctx, commits)
-	var full *store.TargetFullError
 	for i, p := range of {
 		p.staging.answered(errs[i])
 		switch err := errs[i]; {
 		case err == nil:
 			p.commits++
-		case errors.As(err, &full):
-			c.m.hold(p, full)
-			errs[i] = errNoRoom
+		case p.staging != nil && refused(err):
+			c.m.hold(p, err)
+			errs[i] = errHeld
 		case errors.Is(err, store.ErrBehind):
 			c.m.releases.behind(p, err)
 		}

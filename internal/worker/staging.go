@@ -9,6 +9,7 @@ import (
 
 	"github.com/runnel-go/runnel/internal/entryid"
 	"github.com/runnel-go/runnel/internal/outage"
+	"github.com/runnel-go/runnel/internal/redisconn"
 	"github.com/runnel-go/runnel/internal/rows"
 	"github.com/runnel-go/runnel/internal/store"
 )
@@ -24,7 +25,8 @@ const (
 // iteration has changed together with its acks, and the acker takes it together with them: so no commit has one
 // without the other.
 type staging struct {
-	rows *rows.Partition
+	rows     *rows.Partition
+	refusals *outage.Outage // of commits; of the acker, and while one is held of what waits
 
 	mu     sync.Mutex
 	queue  []staged      // oldest first; the last one is added to
@@ -32,7 +34,7 @@ type staging struct {
 	sent   bool          // and not answered
 	with   staged        // what flight has
 	bytes  int64         // of queue and flight
-	held   bool          // flight was refused, and waits for room elsewhere
+	held   bool          // flight was refused, and waits
 	closed bool          // no more is sent
 }
 
@@ -108,6 +110,7 @@ func (s *staging) answered(err error) {
 	if s.sent = false; err != nil {
 		return
 	}
+	s.refusals.Recovered()
 	if s.with.changes != nil {
 		s.with.changes.Stored()
 		s.rows.Confirmed(s.with.taken)
@@ -136,7 +139,7 @@ func (s *staging) full() bool {
 	return s.bytes > mostStaged
 }
 
-// stuck reports whether the commit cannot be done now, for want of room elsewhere.
+// stuck reports whether the commit was refused, and waits.
 func (s *staging) stuck() bool {
 	if s == nil {
 		return false
@@ -158,8 +161,16 @@ func (s *staging) close() bool {
 	return s.closed
 }
 
-// hold keeps the refused commit of a partition, and others behind it, until there is room.
-func (m *member) hold(p *partition, full *store.TargetFullError) {
+// refused reports whether an error of a commit is about what it writes: it was not done, and may be done later.
+func refused(err error) bool {
+	return errors.Is(err, store.ErrFull) || errors.Is(err, redisconn.ErrWrongType) || redisconn.Denied(err) || redisconn.ReplyHas(err, "OOM ")
+}
+
+// errHeld is the error of a refused commit, which its partition alone waits for.
+var errHeld = errors.New("held back")
+
+// hold keeps a refused commit of a partition, and others behind it, for a while: until there is room, where that was why.
+func (m *member) hold(p *partition, why error) {
 	s := p.staging
 	s.mu.Lock()
 	s.held = true
@@ -176,9 +187,11 @@ func (m *member) hold(p *partition, full *store.TargetFullError) {
 	})
 	m.wg.Go(func() {
 		defer cancel()
-		retry := outage.New(p.log, "commit", &m.count.Errors)
-		m.w.client.AwaitRoom(ctx, full, func(err error) { retry.Failed(ctx, err) })
-		retry.Recovered()
+		if full := (*store.TargetFullError)(nil); errors.As(why, &full) {
+			m.w.client.AwaitRoom(ctx, full, func(err error) { s.refusals.Failed(ctx, err) })
+		} else {
+			s.refusals.Wait(ctx, why)
+		}
 		s.mu.Lock()
 		s.held = false
 		s.mu.Unlock()
@@ -212,7 +225,7 @@ func (p *partition) prepare(m *member) {
 	if !m.p.Atomic {
 		return
 	}
-	p.staging = &staging{rows: &rows.Partition{}}
+	p.staging = &staging{rows: &rows.Partition{}, refusals: outage.New(p.log, "commit", &m.count.Errors)}
 	for _, t := range m.p.Tables {
 		t.Place = m.w.client.Table(m.p.Stream, t.Name, p.keys.Number)
 		t.Place.Lasting = !t.Ends
@@ -248,9 +261,6 @@ func (m *member) load(p *partition) {
 		}
 	}
 }
-
-// errNoRoom is the error of a commit that is held back.
-var errNoRoom = errors.New("a partition elsewhere has no room")
 
 // settleFirst waits until all before is committed, where a partition's events leave it for other places: so what was
 // done before is stored before, as all of it is repeated else. It reports false if the ownership ended.
