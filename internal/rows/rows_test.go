@@ -267,3 +267,38 @@ func TestAnIterationIsBounded(t *testing.T) {
 	}()
 	rows.Get("unknown")
 }
+
+// A row that was set without a look at Redis, and undone, is not held any more, though the loader has passed it: it is
+// read anew, and the loader begins again.
+func TestAnUndoneRowIsLoadedAgain(t *testing.T) {
+	p, from := &Partition{}, &interrupted{redis: redis{rows: map[string]store.Row{}}}
+	for _, key := range []string{"a", "b", "c", "d"} { // two pages
+		from.rows[key] = store.Row{Value: "1", There: true}
+	}
+	rows := table(p, &from.redis, 1<<20)
+	rows.cfg.Source = from
+	mark := p.Mark()
+	p.Begin("5-0")
+	rows.Set("a", &value{[]int{2}}, 0)
+	from.between = func() { p.Undo(mark) }
+	if err := rows.Load(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if v, ok := rows.Get("a"); !ok || fmt.Sprint(v.(*value).ns) != "[1]" || from.asks != 0 {
+		t.Errorf("a is %v, %v, after %d looks at Redis, want 1 of the loader", v, ok, from.asks)
+	}
+}
+
+// An interrupted source calls a function before its second page.
+type interrupted struct {
+	redis
+	between func()
+}
+
+func (r *interrupted) Page(t store.Table, cursor uint64) ([]store.KeyedRow, uint64, error) {
+	if cursor > 0 && r.between != nil {
+		r.between()
+		r.between = nil
+	}
+	return r.redis.Page(t, cursor)
+}
