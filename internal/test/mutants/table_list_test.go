@@ -1,0 +1,108 @@
+package mutants
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/runnel-go/runnel/internal/test/tier"
+)
+
+const (
+	changesLua  = "internal/store/lua/commit_changes.lua"
+	changesGo   = "internal/store/partition_changes.go"
+	stagingGo   = "internal/worker/staging.go"
+	rowsGo      = "internal/rows/rows.go"
+	rowsTableGo = "internal/rows/table.go"
+
+	changesNotDone = "TestChangesThatAreNotDone"
+	changesOnFull  = "TestChangesOnAServerWhoseMemoryIsFull"
+	changesNoRoom  = "TestChangesForAFullPartition"
+	rowsOfCommits  = "TestRowsOfCommits"
+	manyRows       = "TestManyRowsInOneCommit"
+	outputsOf      = "TestOutputsOfCommits"
+	parkedWithRows = "TestAParkedEventIsDoneWithItsRows"
+	withPosition   = "TestChangesGoWithTheirPosition"
+	setLast        = "TestRowsAreWhatWasSetLast"
+)
+
+// So is every rule of commits with rows and outputs.
+func TestTableMutants(t *testing.T) {
+	tier.Slow(t)
+	for pkg, list := range tableMutants {
+		t.Run(strings.ReplaceAll(pkg, "/", "_"), func(t *testing.T) { try(t, pkg, list) })
+	}
+}
+
+// tableMutants are the rules of what is committed with a position, by the package whose tests notice that they are missing.
+var tableMutants = map[string][]mutant{
+	"internal/store": {
+		{"changes are those of the tenure", commitLua, "if saved[1] ~= ARGV[1] then", "if false then", changesNotDone},
+		{"changes that were stored are not stored again", commitLua, "if number <= done then return 'AGAIN' end", "", changesNotDone},
+		{
+			"changes behind forgotten ones are refused", commitLua,
+			"if number > done + 1 then return 'BEHIND it knows ' .. done .. ' commits, not ' .. number - 1 end", "",
+			changesNotDone,
+		},
+		{"a repetition is known before anything else is looked at", commitLua, "	if number <= done then return 'AGAIN' end\n", "	if prepare then local no = prepare(done) if no then return no end end\n	if number <= done then return 'AGAIN' end\n", changesNoRoom},
+		{"that there is no group is noticed before the first write", changesLua, "	if group.err then return group end", "	", changesNotDone},
+		{"obstacles are looked for", changesLua, "	local no = obstacle()\n	if no then return no end\n", "", "TestChangesBesideAWrongTypeAreNotDone"},
+		{"the type of a hash of parked events is looked at", changesLua, "			call('HLEN', KEYS[k])\n", "", "TestChangesBesideAWrongTypeAreNotDone"},
+		{"the type of rows is looked at", changesLua, "		call('HLEN', rows)\n", "", "TestChangesBesideAWrongTypeAreNotDone"},
+		{"the type of times is looked at", changesLua, "		call('ZCARD', due)\n", "", "TestChangesBesideAWrongTypeAreNotDone"},
+		{"rights are looked at", changesLua, "if not may(name, key, ...) then", "if false then", "TestChangesWithoutARightAreNotDone"},
+		{"the right to store the position is looked at", changesLua, "check('HSET', own, 'a', 'b') or ", "", "TestChangesWithoutARightAreNotDone"},
+		{"the right to change times is looked at", changesLua, "			or check('ZREM', due, 'a') or", "			or", "TestChangesWithoutARightAreNotDone"},
+		{
+			"memory is asked for before changes that grow", changesLua,
+			"if argv[8] == '1' then call('HSET', own, 'commit', done) else call('HDEL', own, '') end", "call('HDEL', own, '')",
+			changesOnFull,
+		},
+		{
+			"changes that only delete ask for no memory", changesLua,
+			"if argv[8] == '1' then call('HSET', own, 'commit', done) else call('HDEL', own, '') end", "call('HSET', own, 'commit', done)",
+			changesOnFull,
+		},
+		{"outputs need memory", changesGo, "return len(c.Outputs) > 0", "return false", changesOnFull},
+		{"rows need memory", changesGo, "			if r.There {\n				return true\n			}\n", "			_ = r\n", changesOnFull},
+		{"a full partition refuses all that is to be appended", changesLua, "length + n > most", "length > most", changesNoRoom},
+		{"the own stream has always room", changesGo, "if t.stream != p.Stream {", "if true {", changesNoRoom},
+		{"an empty partition takes more than its length", changesGo, "most > 0 && n > most {", "most > 0 && n < 0 {", changesNoRoom},
+		{"a full partition is told by its number", changesLua, "return 'FULL ' .. i end", "return 'FULL 1' end", changesNoRoom},
+		{"outputs are stored in their order", changesGo, "append(outputs[t], i), size", "append([]int{i}, outputs[t]...), size", outputsOf},
+		{"all outputs of a partition are stored", changesLua, "			at = at + 1 + width\n		end\n	end\nend", "			at = at + 1 + width\n			if n > 400 then n = 0 return end\n		end\n	end\nend", outputsOf},
+		{"stored outputs are counted", changesGo, "			o.Sent.Add(1)\n", "", outputsOf},
+		{"rows are set", changesLua, "at = with('HSET', rows, at + 4, sets, 2)", "at = at + 4 + 2 * sets", rowsOfCommits},
+		{"rows are deleted", changesLua, "at = with('HDEL', rows, at, dels, 1)", "at = at + dels", rowsOfCommits},
+		{"times are set", changesLua, "at = with('ZADD', due, at, times, 2)", "at = at + 2 * times", rowsOfCommits},
+		{"times of rows that last are removed", changesLua, "at = with('ZREM', due, at, lasting, 1)", "at = at + lasting", rowsOfCommits},
+		{"a row whose time is the partition's ends", changesLua, "'-inf', argv[9], 'LIMIT'", "'-inf', '(' .. argv[9], 'LIMIT'", rowsOfCommits},
+		{"rows end by the partition's time", changesLua, "'-inf', argv[9], 'LIMIT'", "'-inf', '+inf', 'LIMIT'", rowsOfCommits},
+		{"no row ends without a time", changesGo, "	if ch.Time > 0 {\n", "	if ended = 1 << 40; ch.Time > 0 {\n", rowsOfCommits},
+		{"rows that have ended go with their times", changesLua, "			call('ZREM', due, unpack(over, from, to))\n", "", rowsOfCommits},
+		{"more rows end with a commit than it adds", changesLua, "0, 128 + times)", "0, 128)", manyRows},
+		{"rows end a few at a time", changesLua, "0, 128 + times)", "0, -1)", manyRows},
+		{"no command has more arguments than fit on Lua's stack", changesLua, "		local to = math.min(stop, from + 4000)\n", "		local to = stop\n", manyRows},
+		{"each table has its own keys", changesLua, "		key = key + 2\n", "", "TestRowsOfSeveralTables"},
+		{"states of settled events are removed", changesLua, "		with('HDEL', KEYS[3], 13, settled, 1)\n", "", parkedWithRows},
+		{"settled events are removed", changesLua, "		with('HDEL', KEYS[4], 13, settled, 1)\n", "", parkedWithRows},
+	},
+	"internal/worker": {
+		{"an ack does not come before its changes", stagingGo, "	if items, bytes := s.rows.Pending(); items > 0 {\n", "	ack()\n	ack = func() {}\n	if items, bytes := s.rows.Pending(); items > 0 {\n", "TestAcksComeWithTheirChanges"},
+		{"no commit is made between an ack and its changes", stagingGo, "	ack()\n}", "	s.mu.Unlock()\n	ack()\n	s.mu.Lock()\n}", "TestAcksComeWithTheirChanges"},
+		{"changes wait for their position", stagingGo, `len(s.queue) > 0 && (s.queue[0].upTo == "" || entryid.Compare(s.queue[0].upTo, one.Committed) <= 0)`, "len(s.queue) > 0", withPosition},
+		{"a position waits for its changes", stagingGo, `return cmp.Or(s.queue[0].upTo, "0-0")`, `return cmp.Or("", s.queue[0].upTo[:0])`, withPosition},
+		{"a commit has a bound", stagingGo, "one.bytes+bytes <= bytesPerCommit", "one.bytes+bytes > 0", withPosition},
+		{"the acks before a parked event are committed first", stagingGo, "return one.upTo != \"\" && one.items", "return one.items", "TestAParkedEventIsCommittedBehindWhatWasDoneBefore"},
+		{"a commit is sent again as it is", positionGo, "case s != nil && s.flight != nil:", "case s != nil && s.flight != nil && s.closed:", "TestACommitIsRepeatedUnchanged"},
+		{"one commit is under way", positionGo, "if s.held || s.closed || s.sent {", "if s.held || s.closed {", "TestACommitIsRepeatedUnchanged"},
+		{"only a reply confirms rows", stagingGo, "if s.sent = false; err != nil {", "if s.sent = false; err != nil && s.closed {", "TestOnlyAReplyConfirmsRows"},
+	},
+	"internal/rows": {
+		{"what a failed iteration has changed is restored", rowsGo, "		s.row.Row, s.row.changed = s.before, s.changed\n", "", setLast},
+		{"what a failed iteration has seen is decoded anew", rowsGo, "s.row.value, s.row.known, s.row.unsealed = nil, false, false", "s.row.unsealed = false", setLast},
+		{"a row that was set blindly and undone is not known", rowsGo, "if s.blind {", "if false {", setLast},
+		{"not all is loaded if a row was forgotten", rowsTableGo, "&& forgot == t.forgot", "&& forgot <= t.forgot", "TestAnUndoneRowIsLoadedAgain"},
+		{"only what is committed is dropped", rowsTableGo, "		if t.committed(r) {\n", "		if t.p != nil {\n", setLast},
+		{"the loader takes nothing that was changed back", rowsTableGo, "if t.rows[stored.Key] == nil {", "if t.rows[stored.Key] == nil || t.p != nil {", setLast},
+	},
+}
