@@ -13,7 +13,7 @@ FAULTS      ?=
 TOPOLOGY    ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help test check quick slow-check smoke audit setup fmt vet staticcheck cross race suites unraced security mutants sim-short tidy-check sim stage-model sim-exact test-servers chaos chaos-mutants storm model bench bench-check otel-check webhook-check web-check test-web web-shots
+.PHONY: help test check quick slow-check smoke audit setup fmt vet staticcheck cross race suites unraced security mutants sim-short tidy-check sim stage-model sim-exact test-servers chaos chaos-mutants exact storm model bench bench-check otel-check webhook-check web-check test-web web-shots
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -33,7 +33,7 @@ check: ## everything, 25 minutes: staticcheck, other systems, the race detector,
 AT_ONCE = $(MAKE) --no-print-directory $(if $(filter output-sync,$(.FEATURES)),-O)
 
 # The tests that are slow, or need a server, run for these only: see internal/test/tier.
-check bench-check race suites unraced security mutants sim-short sim sim-exact stage-model model test-servers chaos chaos-mutants storm otel-check webhook-check web-check test-web web-shots smoke: export RUNNEL_TEST = full
+check bench-check race suites unraced security mutants sim-short sim sim-exact stage-model model test-servers chaos chaos-mutants exact storm otel-check webhook-check web-check test-web web-shots smoke: export RUNNEL_TEST = full
 
 # What the second of these runs comes from the cache of the first.
 QUICK_TIER = unset RUNNEL_TEST; $(SIM) test -json -vet off -timeout $(TIMEOUT) ./... | $(GO) run ./internal/test/slow
@@ -83,7 +83,7 @@ PROMISES := ./internal/test/conformance ./internal/test/cluster
 # What these test runs in one goroutine or in other programs, or starts no goroutine and is
 # called from several by what is raced: the race detector finds nothing there. make quick has
 # run most of them, make unraced and security run the others.
-OTHERS     := ./internal/store ./internal/stage ./internal/schedule ./internal/webhook ./internal/delivery ./internal/inspect ./internal/sets ./internal/schedulers ./internal/buses ./examples ./internal/cron ./internal/jobs ./internal/test/binary ./internal/test/model ./internal/test/slow
+OTHERS     := ./internal/store ./internal/stage ./internal/schedule ./internal/webhook ./internal/delivery ./internal/inspect ./internal/sets ./internal/schedulers ./internal/buses ./examples ./internal/cron ./internal/jobs ./internal/test/binary ./internal/test/exact ./internal/test/model ./internal/test/slow
 SEQUENTIAL := internal/test/security examples/basic examples/fanout examples/outbox examples/telemetry examples/testing internal/entryid internal/keys internal/rules python internal/test/corpus internal/test/house internal/test/mutants scripts/recording
 RACED       = $$($(GO) list ./... | grep -v $(patsubst %,-e '/%$$',$(SEQUENTIAL) $(OTHERS:./%=%) $(SUITES:./%=%) $(ALONE:./%=%)))
 
@@ -136,6 +136,11 @@ chaos: ## hurt real workers, links and servers, for so long in each test, and pr
 
 chaos-mutants: ## does the chaos suite's judge catch every broken build? make test tries four of them
 	RUNNEL_CHAOS_MUTANTS=all $(GO) test -count 1 -v -run '^TestChaosMutants$$' -timeout 0 ./internal/test/mutants
+
+EVENTS ?= 300000
+
+exact: ## does each event count once while workers are killed all the time? make exact EVENTS=300000 SEED=7
+	RUNNEL_EXACT_EVENTS=$(EVENTS) RUNNEL_EXACT_SEED=$(SEED) $(GO) test -count 1 -v -run '^TestKills$$' -timeout 0 ./internal/test/exact
 
 storm: ## play storms of webhooks, with keys of both layouts: workers vanish, links break, receivers fail: make storm SEEDS=1000 SEED=7
 	RUNNEL_WEBHOOK_SEEDS=$(SEEDS) RUNNEL_WEBHOOK_SEED=$(SEED) $(GO) test -count 1 -v -run '^TestStorm$$' -timeout 0 ./webhook

@@ -48,7 +48,7 @@ var floors = [][]string{
 
 // testTools serve tests: besides tests only runneltest and scripts/recording import them, and they
 // import nothing of the module but each other and the embedded server.
-var testTools = []string{"internal/test/redistest", "internal/test/servers", "internal/test/faultproxy", "internal/test/history", "internal/test/corpus", "internal/test/tier", "internal/test/slow"}
+var testTools = []string{"internal/test/redistest", "internal/test/servers", "internal/test/exact", "internal/test/faultproxy", "internal/test/history", "internal/test/corpus", "internal/test/tier", "internal/test/slow"}
 
 // testsOnly hold tests and a doc.go, which imports nothing.
 var testsOnly = []string{"internal/test/binary", "internal/test/chaos", "internal/test/cluster", "internal/test/conformance", "internal/test/house", "internal/test/mutants", "internal/test/security", "internal/test/upgrade", "internal/test/views"}
@@ -58,7 +58,7 @@ var testsOnly = []string{"internal/test/binary", "internal/test/chaos", "interna
 var dependencies = map[string][]string{
 	"github.com/redis/go-redis/v9": {
 		"internal/delayqueue", "internal/redisconn", "internal/store", "internal/leader", "internal/inspect", "internal/keymigrate", "internal/schedule", "internal/stage", "internal/webhook", "internal/worker", "options.go",
-		"runneltest", "examples/ownmain", "examples/telemetry", "internal/test/redistest", "internal/test/servers", "internal/test/faultproxy",
+		"runneltest", "examples/ownmain", "examples/telemetry", "internal/test/redistest", "internal/test/servers", "internal/test/exact", "internal/test/faultproxy",
 	},
 	"github.com/bsm/redislock":            {"internal/store", "internal/leader"},
 	"github.com/spf13/cobra":              {"cli"},
