@@ -58,9 +58,15 @@ type Mark struct {
 
 // Begin begins an iteration whose last event has an ID. The partition's time never goes back.
 func (p *Partition) Begin(id string) {
+	p.From(id)
+	p.inside = true
+}
+
+// From says that all up to an entry is done: the partition's time is not before it, though a parked event may be.
+func (p *Partition) From(id string) {
 	ms, _, _ := strings.Cut(id, "-")
 	at, _ := strconv.ParseInt(ms, 10, 64)
-	p.now, p.inside = max(p.now, at), true
+	p.now = max(p.now, at)
 }
 
 // End ends it: until the next one begins nothing may be changed.

@@ -221,11 +221,12 @@ func (s rowSource) Page(t store.Table, cursor uint64) (page []store.KeyedRow, ne
 }
 
 // prepare makes the staging of an ownership, if the processor is atomic.
-func (p *partition) prepare(m *member) {
+func (p *partition) prepare(m *member, committed string) {
 	if !m.p.Atomic {
 		return
 	}
 	p.staging = &staging{rows: &rows.Partition{}, refusals: outage.New(p.log, "commit", &m.count.Errors)}
+	p.staging.rows.From(committed)
 	for _, t := range m.p.Tables {
 		t.Place = m.w.client.Table(m.p.Stream, t.Name, p.keys.Number)
 		t.Place.Lasting = !t.Ends
