@@ -29,8 +29,8 @@ import (
 	"github.com/runnel-go/runnel/internal/test/redistest"
 )
 
-// patience bounds the wait for what has to happen.
-const patience = 3 * time.Minute
+// patience bounds the wait for what has to happen next.
+const patience = 2 * time.Minute
 
 // A crew is the workers of an app, and its producer.
 type crew struct {
@@ -222,10 +222,13 @@ func (c *crew) produce(url string, n, batch int, pause time.Duration) (wait func
 	return func() { <-done }
 }
 
-// await waits until all is processed.
+// await waits until all is processed, as long as something is.
 func (c *crew) await(most int) {
-	deadline := time.Now().Add(patience)
+	before, deadline := "", time.Now()
 	for left := c.left(); left != ""; left = c.left() {
+		if left != before {
+			before, deadline = left, time.Now().Add(patience)
+		}
 		c.reap(most)
 		if time.Now().After(deadline) {
 			c.t.Fatalf("not everything is processed:\n%s", left)
