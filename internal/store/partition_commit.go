@@ -87,10 +87,11 @@ func (c Owner) Commit(ctx context.Context, commits []Commit) []error {
 	for i, one := range commits {
 		if errs[i] == nil {
 			said, err := calls[i].Reply.Text()
-			if why, behind := strings.CutPrefix(said, "BEHIND "); behind {
-				err = fmt.Errorf("%w: %s", ErrBehind, why)
+			if errs[i] = cmp.Or(classify(err), changesReply(said, appends[i], one)); errs[i] == nil {
+				if why, behind := strings.CutPrefix(said, "BEHIND "); behind {
+					errs[i] = fmt.Errorf("%w: %s", ErrBehind, why) // which is certain
+				}
 			}
-			errs[i] = cmp.Or(classify(err), changesReply(said, appends[i], one))
 		}
 		errs[i] = one.Partition.wrap("commit "+one.Committed, errs[i])
 	}
