@@ -18,6 +18,9 @@ const (
 	MostItems = 8192 // rows and outputs
 )
 
+// textOverhead is what a text of an output counts for beside its bytes: Redis takes only so many arguments at once.
+const textOverhead = 32
+
 // ErrTooLarge is the error of an iteration beyond the bounds.
 var ErrTooLarge = errors.New("the iteration changes or emits too much for one commit")
 
@@ -110,7 +113,7 @@ func (p *Partition) Undo(to Mark) {
 // Emit adds an output.
 func (p *Partition) Emit(o store.Output) {
 	for _, text := range o.Fields {
-		p.bytes += int64(len(text))
+		p.bytes += int64(len(text)) + textOverhead
 	}
 	p.outputs = append(p.outputs, o)
 }

@@ -84,7 +84,12 @@ func (one *staged) take(s *staging, upTo string, items int, bytes int64) {
 
 // bound returns the entry up to which the next commit may ack, "" for no bound. It is called under the mutex.
 func (s *staging) bound() string {
-	if s == nil || len(s.queue) < 2 {
+	switch {
+	case s == nil:
+		return ""
+	case s.flight != nil:
+		return "0-0" // it takes no others along
+	case len(s.queue) < 2:
 		return ""
 	}
 	return cmp.Or(s.queue[0].upTo, "0-0") // a parked event passes none
