@@ -3,9 +3,11 @@ package worker
 import (
 	"errors"
 	"fmt"
+	"log/slog"
 	"strings"
 	"testing"
 
+	"github.com/runnel-go/runnel/internal/outage"
 	"github.com/runnel-go/runnel/internal/prefetch"
 	"github.com/runnel-go/runnel/internal/redisconn"
 	"github.com/runnel-go/runnel/internal/rows"
@@ -16,7 +18,7 @@ import (
 func atomicPartition(t *testing.T) *partition {
 	t.Helper()
 	p := &partition{
-		staging: &staging{rows: &rows.Partition{}},
+		staging: &staging{rows: &rows.Partition{}, refusals: outage.New(slog.New(slog.DiscardHandler), "commit", nil)},
 		buffer:  prefetch.New(prefetch.Config{Capacity: 100, MaxBytes: 1 << 20, Committed: "0-0", ByPosition: true}),
 	}
 	var entries []redisconn.Entry
