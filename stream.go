@@ -68,8 +68,12 @@ func (s *Stream[T]) describe() (*appview.Stream, error) {
 	if err != nil {
 		return nil, err
 	}
+	rows := map[string]func(string) (any, error){}
+	for _, t := range s.tables {
+		rows[t.name] = t.config.Decode
+	}
 	return &appview.Stream{
-		Name: s.name, Meta: m, Partition: o.Partitioner.Func,
+		Name: s.name, Meta: m, Partition: o.Partitioner.Func, Rows: rows,
 		Ensure: func(ctx context.Context) error {
 			_, err := s.ready(ctx)
 			return err

@@ -10,7 +10,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/runnel-go/runnel/internal/entryid"
 	"github.com/runnel-go/runnel/internal/inspect"
@@ -25,11 +24,12 @@ const End = "$"
 type Positions struct {
 	c                 *core
 	stream, processor string
+	rows              Rows
 }
 
 // Positions returns the positions of a processor. It does no I/O.
 func (c *Client) Positions(stream, processor string) *Positions {
-	return &Positions{&c.core, stream, processor}
+	return &Positions{c: &c.core, stream: stream, processor: processor}
 }
 
 // List returns the committed positions by partition; without arguments, of all partitions.
@@ -200,11 +200,19 @@ type Move struct {
 	Partition int    `json:"partition"`
 	Old       string `json:"old"` // all events up to here were done
 	New       string `json:"new"`
+	Rows      int64  `json:"rows,omitempty"` // that were cleared with it
 }
 
 // Preview returns what Set would do now.
 func (p *Positions) Preview(ctx context.Context, to map[int]string) ([]Move, error) {
-	_, state, err := p.c.processorOf(ctx, p.stream, p.processor)
+	client, m, err := p.c.registered(ctx, p.stream, p.processor)
+	if err != nil {
+		return nil, err
+	}
+	if err := p.checkRows(m); err != nil {
+		return nil, err
+	}
+	state, err := inspect.Processor(ctx, client, p.stream, p.processor, 0)
 	if err != nil {
 		return nil, err
 	}
@@ -221,7 +229,11 @@ func (p *Positions) Preview(ctx context.Context, to map[int]string) ([]Move, err
 		if s.End != "" && (id == End || entryid.Compare(id, s.End) > 0) { // else it is not known
 			id = s.End
 		}
-		moves = append(moves, Move{n, s.Floor, id})
+		gone, _, err := p.cleared(ctx, client, m, n)
+		if err != nil {
+			return nil, err
+		}
+		moves = append(moves, Move{n, s.Floor, id, gone})
 	}
 	return moves, nil
 }
@@ -234,111 +246,89 @@ func (p *Positions) numbers(partitions int, to map[int]string) ([]int, error) {
 	return chosen(p.stream, store.Meta{Partitions: partitions}, slices.Sorted(maps.Keys(to)))
 }
 
-// resetExpiry is the longest time that a crashed Set keeps workers from its partitions;
-// workers shorten it to their own lease.
-const resetExpiry = 30 * time.Second
-
 // Set sets the committed position of each partition in to: events up to there count as done, later
 // ones are processed, even if they were before. No worker may run the processor; otherwise nothing
 // is changed. Set locks all of the partitions before it changes any. With a later error it returns
-// the moves made so far, and the other partitions are unchanged.
+// the moves made so far, and the other partitions are unchanged. Of a processor with tables WithRows
+// says first what becomes of its rows.
 func (p *Positions) Set(ctx context.Context, to map[int]string) ([]Move, error) {
 	client, m, err := p.c.registered(ctx, p.stream, p.processor)
 	if err != nil {
 		return nil, err
 	}
 	numbers, err := p.numbers(m.Partitions, to)
+	if err == nil {
+		err = p.checkRows(m)
+	}
 	if err != nil {
 		return nil, err
 	}
-	r := &reset{Positions: p, client: client, claim: store.Claim{Executor: store.NewExecutorID(), Number: 1}}
-	return r.run(ctx, numbers, to)
-}
-
-// A reset owns the partitions of a processor for as long as it takes.
-type reset struct {
-	*Positions
-	client *store.Client
-	claim  store.Claim
-	held   []store.Partition
-}
-
-// run reads the members twice, as a worker may start at any time:
-//
-//  1. the processor has no live member; the reset begins to lock partitions;
-//  2. a worker joins. If it takes a partition not yet locked, its lock stops the reset. If it
-//     waits for a locked one, the second look finds it, and everything is given back unchanged;
-//  3. a worker that joins after the second look waits for the locks, and begins at the new
-//     position.
-func (r *reset) run(ctx context.Context, numbers []int, to map[int]string) (moves []Move, err error) {
-	if err := r.notRun(ctx); err != nil {
-		return nil, err
-	}
-	defer func() { err = errors.Join(err, r.unlock(ctx)) }()
-	for i, n := range numbers {
-		r.c.tell("locked", i, len(numbers))
-		if err := r.lock(ctx, r.client.Partition(r.stream, r.processor, n)); err != nil {
-			return nil, err
-		}
-	}
-	if err := r.notRun(ctx); err != nil {
-		return nil, err
-	}
-	for i, p := range r.held {
-		r.c.tell("set the position of", i, len(r.held))
-		old, err := r.client.Takeover(ctx, p, r.claim, "", 0)
+	var moves []Move
+	o := &owning{c: p.c, client: client, stream: p.stream, processor: p.processor}
+	err = o.run(ctx, numbers, "set the position of", func(at store.Partition) error {
+		old, err := client.Takeover(ctx, at, o.claim, "", 0)
 		if err != nil {
-			return moves, err
+			return err
 		}
-		now, err := r.client.Reset(ctx, p, r.claim, to[p.Number])
+		gone, clear, err := p.cleared(ctx, client, m, at.Number)
 		if err != nil {
-			return moves, err
+			return err
 		}
-		moves = append(moves, Move{p.Number, old.Committed, now})
-	}
-	return moves, nil
-}
-
-// notRun returns an error while a worker runs the processor.
-func (r *reset) notRun(ctx context.Context) error {
-	_, members, err := inspect.Members(ctx, r.client, r.stream, r.processor)
-	if err != nil {
+		now, err := client.Reset(ctx, at, o.claim, to[at.Number], clear...)
+		if err == nil {
+			moves = append(moves, Move{at.Number, old.Committed, now, gone})
+		}
 		return err
-	}
-	var alive []string
-	for _, m := range members {
-		if m.Alive {
-			alive = append(alive, fmt.Sprintf("%s (%s)", m.Worker, m.Executor))
-		}
-	}
-	if len(alive) > 0 {
-		return fmt.Errorf("stream %s: processor %s runs on %s: stop these workers first; nothing was changed", r.stream, r.processor, strings.Join(alive, ", "))
+	})
+	return moves, err
+}
+
+// Rows says what becomes of the rows of a processor's tables when its position is set.
+type Rows int
+
+const (
+	KeepRows  Rows = iota + 1 // events that are processed again are counted again
+	ClearRows                 // removed in the same step, in the partitions whose position is set
+)
+
+// WithRows returns Positions of which Set does that with rows.
+func (p *Positions) WithRows(rows Rows) *Positions {
+	with := *p
+	with.rows = rows
+	return &with
+}
+
+// A RowsError is returned by Set if a processor has tables, and WithRows was not called.
+type RowsError struct {
+	Stream, Processor string
+	Tables            []string
+}
+
+// Error names the tables and the choices.
+func (e *RowsError) Error() string {
+	return fmt.Sprintf("%s/%s has tables (%s), whose rows are of the events up to its position: keep them, and what is processed again is counted again; or clear them, so that they are built again from there; nothing was changed",
+		e.Stream, e.Processor, strings.Join(e.Tables, ", "))
+}
+
+func (p *Positions) checkRows(m store.Meta) error {
+	if tables := m.TablesOf(p.processor); len(tables) > 0 && p.rows == 0 {
+		return &RowsError{p.stream, p.processor, tables}
 	}
 	return nil
 }
 
-func (r *reset) lock(ctx context.Context, p store.Partition) error {
-	err := r.client.Lock(ctx, p, r.claim, resetExpiry, 0)
-	if !errors.Is(err, store.ErrHeld) {
-		r.held = append(r.held, p) // even of an unknown outcome: the lock may be ours
-		return err
+// cleared returns the tables whose rows Set removes in a partition, and how many rows they have.
+func (p *Positions) cleared(ctx context.Context, client *store.Client, m store.Meta, n int) (rows int64, all []store.Table, err error) {
+	if p.rows != ClearRows {
+		return 0, nil, nil
 	}
-	views, viewErr := r.client.Views(ctx, []store.Partition{p})
-	if viewErr != nil || views[0].Owner == "" {
-		return fmt.Errorf("%w; nothing was changed", err)
-	}
-	return fmt.Errorf("stream %s partition %d: processor %s: owned by executor %s, whose lock expires in %s: stop its worker, or wait; nothing was changed",
-		r.stream, p.Number, r.processor, views[0].Owner, views[0].LockLeft.Round(time.Second))
-}
-
-func (r *reset) unlock(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), resetExpiry)
-	defer cancel()
-	var errs []error
-	for _, p := range r.held {
-		if err := r.client.Unlock(ctx, p, r.claim); err != nil {
-			errs = append(errs, fmt.Errorf("%w; the lock expires in %s", err, resetExpiry))
+	for _, name := range m.TablesOf(p.processor) {
+		t := client.Table(p.stream, name, n)
+		count, err := client.RowsOf(ctx, t)
+		if err != nil {
+			return 0, nil, err
 		}
+		rows, all = rows+count, append(all, t)
 	}
-	return errors.Join(errs...)
+	return rows, all, nil
 }

@@ -5,16 +5,19 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/runnel-go/runnel/internal/inspect"
 	"github.com/runnel-go/runnel/internal/rules"
 	"github.com/runnel-go/runnel/internal/store"
+	"github.com/runnel-go/runnel/internal/words"
 )
 
 // RemoveOptions configure a removal. nil is all defaults.
 type RemoveOptions struct {
 	DryRun   bool // return what would be removed, or why it cannot be, and change nothing
 	Dead     bool // of a processor: its dead letters, too
+	Rows     bool // of a processor: the rows of its tables, too; without it a processor that has rows is not removed
 	ToPython bool // of a processor: leave a consumer group of its name, from which Python's runnel continues
 }
 
@@ -25,6 +28,7 @@ type RemovedProcessor struct {
 	Lag       int64  `json:"lag"`    // events that it will not process
 	Parked    int64  `json:"parked"` // parked events that it will not process
 	Dead      int64  `json:"dead"`   // dead letters that were removed
+	Rows      int64  `json:"rows"`   // of its tables that were removed
 	Rules     int    `json:"rules"`  // pauses and blocks of it that were removed
 
 	Who    string `json:"-"` // of a consumer group: its reader
@@ -39,7 +43,11 @@ func (c *Client) RemoveProcessor(ctx context.Context, stream, processor string, 
 		opts = &RemoveOptions{}
 	}
 	gone := RemovedProcessor{Stream: stream, Processor: processor}
-	client, state, err := c.processorOf(ctx, stream, processor)
+	client, m, err := c.registered(ctx, stream, processor)
+	if err != nil {
+		return gone, err
+	}
+	state, err := inspect.Processor(ctx, client, stream, processor, 0)
 	if err != nil {
 		return gone, err
 	}
@@ -60,14 +68,19 @@ func (c *Client) RemoveProcessor(ctx context.Context, stream, processor string, 
 	if opts.Dead {
 		gone.Dead = state.Totals.Dead
 	}
-	if opts.DryRun {
-		return gone, nil
+	tables := m.TablesOf(processor)
+	if gone.Rows, err = rowsOf(ctx, client, stream, m, tables...); err == nil && gone.Rows > 0 && !opts.Rows {
+		err = fmt.Errorf("%s/%s has %s in %s, which nothing keeps up without it: `--rows` removes them, too, `table rm` those of one table; nothing was changed",
+			stream, processor, words.Plural(gone.Rows, "row"), inTables(tables))
+	}
+	if err != nil || opts.DryRun {
+		return gone, err
 	}
 	forget := client.Forget
 	if opts.ToPython {
 		forget = client.LeaveToPython
 	}
-	if err := c.forget(ctx, client, state, opts.Dead, forget); err != nil || opts.ToPython {
+	if err := c.forget(ctx, client, state, opts.Dead, tables, forget); err != nil || opts.ToPython {
 		return gone, err
 	}
 	gone.Rules, err = forgetRules(ctx, client, rules.Processor(stream, processor))
@@ -107,17 +120,33 @@ func forgetRules(ctx context.Context, client *store.Client, scope rules.Scope) (
 	return n, nil
 }
 
+func inTables(names []string) string {
+	if len(names) == 1 {
+		return "table " + names[0]
+	}
+	return "tables " + strings.Join(names, ", ")
+}
+
 // forget removes the processor from the metadata last: until then it is found, and the call may be
 // repeated. A worker that starts the processor meanwhile either holds locks, which ends the
 // removal, or registers the processor again.
-func (c *core) forget(ctx context.Context, client *store.Client, p *inspect.ProcessorState, dead bool, forget func(context.Context, store.Partition, bool) error) error {
+func (c *core) forget(ctx context.Context, client *store.Client, p *inspect.ProcessorState, dead bool, tables []string, forget func(context.Context, store.Partition, bool, ...store.Table) error) error {
 	for i, s := range p.Partitions {
 		c.tell("forgot "+p.Stream+"/"+p.Processor+": partitions", i, len(p.Partitions))
-		err := forget(ctx, client.Partition(p.Stream, p.Processor, s.Partition), dead)
+		var rows []store.Table
+		for _, name := range tables {
+			rows = append(rows, client.Table(p.Stream, name, s.Partition))
+		}
+		err := forget(ctx, client.Partition(p.Stream, p.Processor, s.Partition), dead, rows...)
 		switch {
 		case errors.Is(err, store.ErrHeld):
 			return fmt.Errorf("%s/%s partition %d has an owner: stop its worker, or wait until its lock has expired, and repeat", p.Stream, p.Processor, s.Partition)
 		case err != nil:
+			return err
+		}
+	}
+	for _, name := range tables {
+		if _, err := client.DropTable(ctx, p.Stream, name); err != nil {
 			return err
 		}
 	}
@@ -204,7 +233,7 @@ func (c *Client) RemoveStream(ctx context.Context, stream string, opts *RemoveOp
 		return gone, err
 	}
 	for i := range state.Processors {
-		if err := c.forget(ctx, client, &state.Processors[i], true, client.Forget); err != nil {
+		if err := c.forget(ctx, client, &state.Processors[i], true, m.TablesOf(state.Processors[i].Processor), client.Forget); err != nil {
 			return gone, err
 		}
 	}

@@ -1,5 +1,5 @@
 // Package cli is the command line of an app: new, worker, send, sendmany, status, top,
-// check, doctor, bench, workers, stream, tail, processor, parked, dead, delayed,
+// check, doctor, bench, workers, stream, tail, processor, table, parked, dead, delayed,
 // quarantine, rules, pause, resume, block, unblock, audit, dashboard, completion and version,
 // and a group for each extension that the app has.
 //
@@ -130,7 +130,7 @@ func (p *program) root() *cobra.Command {
 	}{
 		{"Run and send:", []*cobra.Command{newCommand(p), workerCommand(p), sendCommand(p), sendManyCommand(p), tailCommand(p)}},
 		{"Look:", []*cobra.Command{statusCommand(p), topCommand(p), checkCommand(p), doctorCommand(p), benchCommand(p), auditCommand(p), dashboardCommand(p)}},
-		{"Look after:", slices.Concat(ruleCommands(p), extensionCommands(p), []*cobra.Command{workersCommand(p), streamCommand(p), processorCommand(p), parkedCommand(p), deadCommand(p), delayedCommand(p), quarantineCommand(p), rulesCommand(p)})},
+		{"Look after:", slices.Concat(ruleCommands(p), extensionCommands(p), []*cobra.Command{workersCommand(p), streamCommand(p), processorCommand(p), tableCommand(p), parkedCommand(p), deadCommand(p), delayedCommand(p), quarantineCommand(p), rulesCommand(p)})},
 	} {
 		root.AddGroup(&cobra.Group{ID: in.title, Title: in.title})
 		for _, c := range in.commands {

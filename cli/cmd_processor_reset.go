@@ -19,6 +19,7 @@ const (
 	flagPartitions = "partitions"
 	flagExport     = "export"
 	flagImport     = "import"
+	flagRows       = "rows"
 )
 
 func resetCommand(p *program) *cobra.Command {
@@ -27,10 +28,12 @@ func resetCommand(p *program) *cobra.Command {
 		newFlag(flagPartitions, "", "only these `PARTITIONS`, such as 0-3,7 (default all)"),
 		newFlag(flagExport, "", "write the positions before the reset to this `FILE`, - for stdout"),
 		newFlag(flagImport, "", "set the positions of this `FILE`, instead of --to"),
+		newFlag(flagRows, "", "`WHAT` becomes of the rows of its tables: keep, or clear in the partitions that are set; needed where it has tables"),
 		dryRunFlag(),
 		yesFlag(),
 	}, runReset,
 		"PROG processor reset orders/printer --to start",
+		"PROG processor reset orders/sum --to start --rows clear",
 		"PROG processor reset orders/printer --to -1h --dry-run",
 		"PROG processor reset orders/printer --to @2026-01-31T08:00:00Z --partitions 0-3,7",
 		"PROG processor reset orders/printer --to -100 --export before.json",
@@ -53,7 +56,10 @@ func runReset(ctx context.Context, s *session, c *call) error {
 	if err != nil {
 		return err
 	}
-	at := s.admin.Positions(s.stream, s.processor)
+	at, err := s.positions(ctx, c)
+	if err != nil {
+		return err
+	}
 	goal, numbers, err := resetArgs(s, c, to, st.Partitions)
 	if err != nil {
 		return err
@@ -79,7 +85,11 @@ func runReset(ctx context.Context, s *session, c *call) error {
 		}
 		return s.out.table(moves, func(t table) { writeMoves(t, moves) })
 	}
-	if err := s.confirm(c, "Set the position of %s/%s in %s?", s.stream, s.processor, words.Plural(len(goal), "partition")); err != nil {
+	question := "Set the position of %s/%s in %s?"
+	if c.String(flagRows) == clearRows {
+		question = "Set the position of %s/%s in %s, and remove the rows of its tables there?"
+	}
+	if err := s.confirm(c, question, s.stream, s.processor, words.Plural(len(goal), "partition")); err != nil {
 		return err
 	}
 	moves, err := at.Set(ctx, goal)
@@ -89,6 +99,31 @@ func runReset(ctx context.Context, s *session, c *call) error {
 		err = errors.Join(err, unwritten(did, s.out.table(moves, func(t table) { writeMoves(t, moves) })))
 	}
 	return err
+}
+
+const (
+	keepRows  = "keep"
+	clearRows = "clear"
+)
+
+// positions are those of the processor, with what --rows says. Where the processor has tables it must say something.
+func (s *session) positions(ctx context.Context, c *call) (*admin.Positions, error) {
+	at := s.admin.Positions(s.stream, s.processor)
+	switch rows := c.String(flagRows); {
+	case rows == keepRows:
+		return at.WithRows(admin.KeepRows), nil
+	case rows == clearRows:
+		return at.WithRows(admin.ClearRows), nil
+	case c.IsSet(flagRows):
+		return nil, usagef(c, "--rows is %s or %s", keepRows, clearRows)
+	case !c.IsSet(flagTo) && !c.IsSet(flagImport):
+		return at, nil
+	}
+	m, err := s.metadata(ctx, s.stream)
+	if tables := m.TablesOf(s.processor); err == nil && len(tables) > 0 {
+		err = usagef(c, "%w: say --rows %s or --rows %s", &admin.RowsError{Stream: s.stream, Processor: s.processor, Tables: tables}, keepRows, clearRows)
+	}
+	return at, err
 }
 
 // resetGoal returns --to, "" without it, and refuses flags that exclude each other.
@@ -137,8 +172,16 @@ func resetArgs(s *session, c *call, to string, partitions int) (map[int]string, 
 }
 
 func writeMoves(t table, moves []admin.Move) {
-	fmt.Fprintln(t, "PARTITION\tOLD\t\tNEW")
+	title, cleared := "PARTITION\tOLD\t\tNEW", slices.ContainsFunc(moves, func(m admin.Move) bool { return m.Rows > 0 })
+	if cleared {
+		title += "\tROWS CLEARED"
+	}
+	fmt.Fprintln(t, title)
 	for _, m := range moves {
-		t.row(m.Partition, m.Old, "→", m.New)
+		cells := []any{m.Partition, m.Old, "→", m.New}
+		if cleared {
+			cells = append(cells, m.Rows)
+		}
+		t.row(cells...)
 	}
 }

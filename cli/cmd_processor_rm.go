@@ -18,10 +18,11 @@ func removeCommand(p *program) *cobra.Command {
 	return p.command("rm STREAM/PROCESSOR|STREAM/GROUP", "forget a processor that no worker runs any more, or another consumer group, so that trimming does not wait for it", flagList{
 		yesFlag(),
 		newFlag("dead", false, "remove its dead letters, too"),
+		newFlag(flagRows, false, "remove the rows of its tables, too; without it a processor whose tables have rows stays"),
 		newFlag(flagToPython, false, "leave a consumer group from which Python's runnel goes on under the same name"),
 	}, connected(runRemove),
 		"PROG processor rm orders/old --yes",
-		"PROG processor rm orders/old --yes --dead",
+		"PROG processor rm orders/old --yes --dead --rows",
 		"PROG processor rm orders/printer --to-python --yes")
 }
 
@@ -34,7 +35,7 @@ func runRemove(ctx context.Context, s *session, c *call) error {
 	if !slices.Contains(st.Processors, processor) {
 		return runRemoveGroup(ctx, s, c, stream, processor)
 	}
-	name, opts := stream+"/"+processor, admin.RemoveOptions{DryRun: true, Dead: c.Bool("dead"), ToPython: c.Bool(flagToPython)}
+	name, opts := stream+"/"+processor, admin.RemoveOptions{DryRun: true, Dead: c.Bool("dead"), Rows: c.Bool(flagRows), ToPython: c.Bool(flagToPython)}
 	gone, err := s.admin.RemoveProcessor(ctx, stream, processor, &opts)
 	if err != nil {
 		return err
@@ -53,9 +54,17 @@ func runRemove(ctx context.Context, s *session, c *call) error {
 	case gone.Python:
 		return s.out.line(gone, "%s is no processor of this app any more; Python's runnel, which runs it, goes on", name)
 	case opts.ToPython:
-		return s.out.line(gone, "%s left to Python's runnel, with all that waits for it; %d parked, %s removed", name, gone.Parked, words.Plural(gone.Dead, "dead letter"))
+		return s.out.line(gone, "%s left to Python's runnel, with all that waits for it; %d parked, %s removed%s", name, gone.Parked, words.Plural(gone.Dead, "dead letter"), alsoRows(", ", gone.Rows))
 	}
-	return s.out.line(gone, "%s removed; %s unprocessed, %d parked, %s removed%s", name, words.Plural(gone.Lag, "event"), gone.Parked, words.Plural(gone.Dead, "dead letter"), alsoRules(gone.Rules))
+	return s.out.line(gone, "%s removed; %s unprocessed, %d parked, %s removed%s%s", name, words.Plural(gone.Lag, "event"), gone.Parked, words.Plural(gone.Dead, "dead letter"), alsoRows(", ", gone.Rows), alsoRules(gone.Rules))
+}
+
+// alsoRows names rows behind other things, "" for none.
+func alsoRows(and string, n int64) string {
+	if n == 0 {
+		return ""
+	}
+	return and + words.Plural(n, "row")
 }
 
 // rulesLeft adds to an error the command that lists the rules that were left behind.
@@ -77,13 +86,13 @@ func alsoRules(n int) string {
 // lost.
 func confirmRemoval(s *session, c *call, name string, gone admin.RemovedProcessor) error {
 	if !c.Bool(flagToPython) {
-		return s.confirm(c, "Forget %s, with its position, %s that it has not processed, %d of them parked, and %s?",
-			name, words.Plural(gone.Lag+gone.Parked, "event"), gone.Parked, words.Plural(gone.Dead, "dead letter"))
+		return s.confirm(c, "Forget %s, with its position, %s that it has not processed, %d of them parked, and %s%s?",
+			name, words.Plural(gone.Lag+gone.Parked, "event"), gone.Parked, words.Plural(gone.Dead, "dead letter"), alsoRows(" and ", gone.Rows))
 	}
-	if gone.Parked+gone.Dead == 0 {
+	if gone.Parked+gone.Dead+gone.Rows == 0 {
 		return nil
 	}
-	return s.confirm(c, "Leave %s to Python's runnel, and give up %s and %s?", name, words.Plural(gone.Parked, "parked event"), words.Plural(gone.Dead, "dead letter"))
+	return s.confirm(c, "Leave %s to Python's runnel, and give up %s and %s%s?", name, words.Plural(gone.Parked, "parked event"), words.Plural(gone.Dead, "dead letter"), alsoRows(" and ", gone.Rows))
 }
 
 // runRemoveGroup destroys a consumer group of no registered processor.

@@ -193,6 +193,14 @@ func checkArguments(c *call) error {
 		if len(c.args) > 1 || (len(c.args) == 1 || usage[0] != '[') && (stream == "" || processor == "") {
 			return usagef(c, "which processor? say STREAM/PROCESSOR")
 		}
+	case "STREAM/TABLE", "STREAM/TABLE KEY":
+		allowed = 1 + strings.Count(usage, " ")
+		if stream, table, _ := strings.Cut(first, "/"); stream == "" || table == "" {
+			return usagef(c, "which table? say STREAM/TABLE")
+		}
+		if len(c.args) < allowed {
+			return usagef(c, "which row? say STREAM/TABLE KEY")
+		}
 	default:
 		return nil
 	}

@@ -17,7 +17,7 @@ const completePatience = time.Second
 // takeParts are the commands that take a part of an extension where they take a processor.
 var takeParts = []string{"pause", "resume", "block", "unblock", "parked", "dead"}
 
-// completeArgument is the completion of the first argument of a command: streams, processors and parts of
+// completeArgument is the completion of the first argument of a command: streams, processors, tables and parts of
 // extensions, by the command's usage. A shell shows no errors.
 func (p *program) completeArgument(command *cobra.Command, args []string, typed string) ([]cobra.Completion, cobra.ShellCompDirective) {
 	c := &call{command, args}
@@ -35,6 +35,11 @@ func (p *program) completeArgument(command *cobra.Command, args []string, typed 
 			m, ok, _ := s.client.LoadMeta(ctx, stream)
 			if ok && !strings.HasPrefix(usage, "STREAM/") {
 				found = append(found, stream)
+			}
+			for name := range m.Tables {
+				if strings.Contains(usage, "/TABLE") {
+					found = append(found, stream+"/"+name)
+				}
 			}
 			for _, name := range m.Processors {
 				if strings.Contains(usage, "/PROCESSOR") {

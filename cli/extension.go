@@ -113,14 +113,19 @@ func (s *session) env(c *call) *extension.Env {
 		Note:    func(format string, args ...any) { printf(s.stderr, s.name+": "+format+"\n", args...) },
 		Confirm: func(format string, args ...any) error { return s.confirm(c, format, args...) },
 		Audited: func(ctx context.Context, what, on string, do func(context.Context) (string, error)) (string, error) {
-			note := store.Audit{Who: rules.Whoami(), From: "command line", What: what, On: on, Why: c.String(flagWhy)}
-			result, unnoted, err := s.client.Audited(ctx, note, do)
-			if unnoted != nil && err == nil {
-				err = fmt.Errorf("%s, but the audit stream does not have it: %w", result, unnoted)
-			}
-			return result, err
+			return s.audited(ctx, c, what, on, do)
 		},
 	}
+}
+
+// audited calls do between two entries in the audit stream.
+func (s *session) audited(ctx context.Context, c *call, what, on string, do func(context.Context) (string, error)) (string, error) {
+	note := store.Audit{Who: rules.Whoami(), From: "command line", What: what, On: on, Why: c.String(flagWhy)}
+	result, unnoted, err := s.client.Audited(ctx, note, do)
+	if unnoted != nil && err == nil {
+		err = fmt.Errorf("%s, but the audit stream does not have it: %w", result, unnoted)
+	}
+	return result, err
 }
 
 // extensionTable is a table for packages that do not know this one.

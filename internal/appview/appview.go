@@ -40,6 +40,9 @@ type Stream struct {
 	Sent     *SendCounters
 	// CheckJSON returns why SendJSON would refuse a record.
 	CheckJSON func(JSONRecord) error
+
+	// Rows decode the rows of its tables, by their names.
+	Rows map[string]func(data string) (row any, err error)
 }
 
 // SendCounters count the records of one stream that a process sent. They are safe for concurrent

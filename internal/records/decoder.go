@@ -68,20 +68,40 @@ func (d *Decoder) Record(e redisconn.Entry) (json.RawMessage, error) {
 		return compact(fields)
 	case !ok:
 		return nil, fmt.Errorf("it has no field %q", store.PayloadField)
-	case d.meta.Codec == codec.JSON.Name():
+	}
+	return d.untyped(d.meta.Codec, data)
+}
+
+// Row returns a row of a table of the stream as JSON, as Record does an entry.
+func (d *Decoder) Row(table, data string) (json.RawMessage, error) {
+	if d.typed == nil || d.typed.Rows[table] == nil {
+		return d.untyped(d.meta.Tables[table].Codec, data)
+	}
+	row, err := d.typed.Rows[table](data)
+	if err != nil {
+		return nil, err
+	}
+	return compact(row)
+}
+
+// untyped decodes what a codec has encoded, as far as that can be done without types.
+func (d *Decoder) untyped(by, data string) (json.RawMessage, error) {
+	text := TextCodec(store.Meta{Codec: by})
+	switch {
+	case by == codec.JSON.Name():
 		return d.valid(data)
-	case TextCodec(d.meta) != nil:
+	case text != nil:
 		var record json.RawMessage
-		_, err := TextCodec(d.meta).DecodeLimited([]byte(data), &record, d.limit)
+		_, err := text.DecodeLimited([]byte(data), &record, d.limit)
 		return record, err
-	case d.meta.Codec == codec.MsgPack.Name():
+	case by == codec.MsgPack.Name():
 		var record any
 		if _, err := codec.MsgPack.(codec.LimitedCodec).DecodeLimited([]byte(data), &record, d.limit); err != nil {
 			return nil, err
 		}
 		return compact(record)
 	}
-	return nil, fmt.Errorf("only the app knows the codec %q", d.meta.Codec)
+	return nil, fmt.Errorf("only the app knows the codec %q", by)
 }
 
 // Key returns the key of an entry, or false if it is unknown.

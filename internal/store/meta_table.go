@@ -6,6 +6,7 @@ import (
 	"maps"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/runnel-go/runnel/internal/help"
 )
@@ -19,6 +20,24 @@ type TableMeta struct {
 }
 
 func (m Meta) tableNames() []string { return slices.Sorted(maps.Keys(m.Tables)) }
+
+// Table returns what the metadata says of a table, or an error that lists those of the stream.
+func (m Meta) Table(stream, name string) (TableMeta, error) {
+	t, ok := m.Tables[name]
+	if !ok {
+		there := "it has none"
+		if len(m.Tables) > 0 {
+			there = "it has " + strings.Join(m.tableNames(), ", ")
+		}
+		return t, fmt.Errorf("stream %s has no table %q; %s; a table is there once a worker has run its processor", stream, name, there)
+	}
+	return t, nil
+}
+
+// TablesOf returns the names of the tables of a processor, sorted.
+func (m Meta) TablesOf(processor string) []string {
+	return slices.DeleteFunc(m.tableNames(), func(name string) bool { return m.Tables[name].Processor != processor })
+}
 
 // mergeTables adds the tables of a process to the stored ones. One without a processor is only read there: it is compared,
 // and not added. A worker also sets the TTL.

@@ -28,6 +28,18 @@ func (c Operator) DropPart(ctx context.Context, stream, part string) (bool, erro
 
 // unlist removes a name from one of the lists of a stream's metadata.
 func (c Operator) unlist(ctx context.Context, stream, name string, of func(*Meta) *[]string) (bool, error) {
+	return c.amendMeta(ctx, stream, func(m *Meta) bool {
+		list := of(m)
+		at := slices.Index(*list, name)
+		if at >= 0 {
+			*list = slices.Delete(*list, at, at+1)
+		}
+		return at >= 0
+	})
+}
+
+// amendMeta stores what change makes of a stream's metadata, and reports whether it changed anything.
+func (c Operator) amendMeta(ctx context.Context, stream string, change func(*Meta) bool) (bool, error) {
 	for {
 		stored, err := c.load(ctx, c.keys.Meta(stream))
 		if err != nil || len(stored) == 0 {
@@ -37,12 +49,9 @@ func (c Operator) unlist(ctx context.Context, stream, name string, of func(*Meta
 		if err != nil {
 			return false, MetaStore(c).metaError(stream, err)
 		}
-		list := of(&m)
-		at := slices.Index(*list, name)
-		if at < 0 {
+		if !change(&m) {
 			return false, nil
 		}
-		*list = slices.Delete(*list, at, at+1)
 		value, err := json.Marshal(m)
 		if err != nil {
 			return false, MetaStore(c).metaError(stream, err)
@@ -59,20 +68,20 @@ func (c Operator) unlist(ctx context.Context, stream, name string, of func(*Meta
 }
 
 // Forget removes what a processor left in a partition: consumer groups, position, parked
-// events, and with dead its dead letters. Forget returns ErrHeld, and removes nothing, if
-// the partition has an owner. It may be repeated.
-func (c Operator) Forget(ctx context.Context, p Partition, dead bool) error {
-	return c.forget(ctx, p, dead, "0")
+// events, rows of these tables, and with dead its dead letters. Forget returns ErrHeld, and
+// removes nothing, if the partition has an owner. It may be repeated.
+func (c Operator) Forget(ctx context.Context, p Partition, dead bool, tables ...Table) error {
+	return c.forget(ctx, p, dead, "0", tables)
 }
 
 // LeaveToPython is Forget that leaves a plain consumer group at the processor's position, where
 // Python's runnel goes on under the same name.
-func (c Operator) LeaveToPython(ctx context.Context, p Partition, dead bool) error {
-	return c.forget(ctx, p, dead, "1")
+func (c Operator) LeaveToPython(ctx context.Context, p Partition, dead bool, tables ...Table) error {
+	return c.forget(ctx, p, dead, "1", tables)
 }
 
-func (c Operator) forget(ctx context.Context, p Partition, dead bool, leave string) error {
-	keys := []string{p.Log, p.Lock, p.Own, p.Parked, p.Retry}
+func (c Operator) forget(ctx context.Context, p Partition, dead bool, leave string, tables []Table) error {
+	keys := appendTables([]string{p.Log, p.Lock, p.Own, p.Parked, p.Retry}, tables)
 	if dead {
 		keys = append(keys, p.Dead)
 	}

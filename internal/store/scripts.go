@@ -43,6 +43,7 @@ var (
 	changesScript   = script("prelude", "size", "present", "commit", "commit_changes")
 	continuesScript = script("prelude", "present", "continues")
 	rowScript       = script("row")
+	clearScript     = script("clear")
 	sendScript      = script("send")
 	plainScript     = script("plain")
 	trimScript      = script("prelude", "retention", "trim")

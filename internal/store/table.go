@@ -4,7 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
+	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/redis/go-redis/v9"
 
@@ -36,8 +39,8 @@ type KeyedRow struct {
 // rowsPerPage is how many rows a page has, about; a script with so many holds the server for less than a millisecond.
 const rowsPerPage = 128
 
-// A TableStore reads the rows of tables; only a Commit of an Owner changes them. Owners read theirs by it, and
-// Table.Get those of others.
+// A TableStore reads the rows of tables, and removes tables; only a Commit of an Owner changes rows. Owners read theirs
+// by it, and Table.Get those of others.
 type TableStore struct{ *core }
 
 // Table returns the part of a stream's table in a partition.
@@ -85,6 +88,71 @@ func (c TableStore) Page(ctx context.Context, t Table, cursor uint64) (rows []Ke
 		rows[i].Until = scoreOf(score)
 	}
 	return rows, next, nil
+}
+
+// RowsWith yields the rows of a part of a table whose keys have a prefix, in no order and page by page, and ends with the first
+// error. A row that comes or goes meanwhile may be missing, or come twice.
+func (c TableStore) RowsWith(ctx context.Context, t Table, prefix string) iter.Seq2[KeyedRow, error] {
+	return func(yield func(KeyedRow, error) bool) {
+		for cursor := uint64(0); ; {
+			page, next, err := c.Page(ctx, t, cursor)
+			if err != nil {
+				yield(KeyedRow{}, err)
+				return
+			}
+			for _, row := range page {
+				if strings.HasPrefix(row.Key, prefix) && !yield(row, nil) {
+					return
+				}
+			}
+			if cursor = next; cursor == 0 {
+				return
+			}
+		}
+	}
+}
+
+// RowsOf returns how many rows the part of a table has.
+func (c TableStore) RowsOf(ctx context.Context, t Table) (int64, error) {
+	n, err := c.Retrying.HLen(ctx, t.Rows).Result()
+	if err != nil {
+		return 0, fmt.Errorf("rows of %s: %w", t.Rows, classify(err))
+	}
+	return n, nil
+}
+
+// A TableSize is how much there is of a table.
+type TableSize struct {
+	Rows  int64
+	Bytes int64 // of Redis' memory, estimated; -1: it does not tell
+}
+
+// TableSize returns how much there is of a stream's table in so many partitions.
+func (c TableStore) TableSize(ctx context.Context, stream, table string, partitions int) (size TableSize, err error) {
+	var rows, bytes []*redisconn.Call
+	for n := range partitions {
+		t := c.Table(stream, table, n)
+		rows = append(rows, redisconn.PlainCall(ctx, "HLEN", t.Rows))
+		bytes = append(bytes, redisconn.PlainCall(ctx, "MEMORY", "USAGE", t.Rows), redisconn.PlainCall(ctx, "MEMORY", "USAGE", t.Until))
+	}
+	redisconn.PipelineInTurns(ctx, c.Retrying, slices.Concat(rows, bytes), partitionsPerTrip)
+	for n, call := range rows {
+		count, err := call.Reply.Int64()
+		if err != nil {
+			err = c.NameWrongTypes(ctx, []string{c.Table(stream, table, n).Rows}, classify(err))
+			return size, fmt.Errorf("stream %s partition %d: table %s: %w", stream, n, table, err)
+		}
+		size.Rows += count
+	}
+	for _, call := range bytes {
+		used, err := call.Reply.Int64()
+		if err != nil && err != redis.Nil { // no right, or an embedded server
+			size.Bytes = -1
+			break
+		}
+		size.Bytes += used
+	}
+	return size, nil
 }
 
 // scoreOf returns a score or a number in the form of any server and protocol, 0 for none.

@@ -1,11 +1,11 @@
 -- Removes what a processor left in a partition: its consumer groups, also the plain one of Python's
--- runnel, its position, its parked events and, if their key is named, its dead letters. Or leaves
+-- runnel, its position, its parked events and, if their keys are named, rows and dead letters. Or leaves
 -- the plain group at the processor's position, where Python's runnel goes on. If the last owner did
 -- not release, the ownership hash says for an hour that this was done on purpose, for an owner that
 -- only hung. Repeated, it changes nothing more.
 --
 -- KEYS    1 partition   2 lock   3 ownership hash   4 parked events   5 retry states
---         6 dead letters, or none
+--         and what else is removed: rows and times of tables, dead letters
 -- ARGV    1 processor   2 length of an executor ID   3 '1' to leave the plain group
 -- Returns number of consumer groups that were removed
 -- Errors  HELD when the lock is held
@@ -38,7 +38,7 @@ elseif plain then
 end
 for _, name in ipairs(groups) do redis.call('XGROUP', 'DESTROY', log, name) end
 local saved = redis.call('HMGET', KEYS[3], 'epoch', 'open', 'moved')
-for k = 3, #KEYS do redis.call('DEL', KEYS[k]) end
+for k = 3, #KEYS do redis.call('UNLINK', KEYS[k]) end
 local moved = saved[1] and saved[2] == '1' and saved[1] or not saved[1] and saved[3]
 if moved then
 	redis.call('HSET', KEYS[3], 'moved', moved)

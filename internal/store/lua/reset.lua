@@ -1,7 +1,7 @@
 -- Sets a processor's position in a partition just taken over, and leaves to the next takeover its
 -- group, the floor, and no owner, suspect, skip or aside. Repeated, it changes nothing more.
 --
--- KEYS    1 partition   2 lock   3 ownership hash
+-- KEYS    1 partition   2 lock   3 ownership hash, and what else is removed: rows and times of tables
 -- ARGV    1 the tenure's group   2 lock value
 --         3 the new floor: an entry ID, or '$' for the last one; never behind that
 -- Returns the new floor
@@ -17,6 +17,7 @@ if not find_group(log, group) then return redis.error_reply('FENCED the group of
 local facts, left = facts_of(log, group), redis.call('XLEN', log)
 if to == '$' or before(facts.last, to) then to = facts.last end
 
+if #KEYS > 3 then redis.call('UNLINK', unpack(KEYS, 4)) end
 redis.call('XGROUP', 'DESTROY', log, group)
 redis.call('XGROUP', 'CREATE', log, group, to)
 -- How many entries were ever appended up to the new floor is known at both ends: at the
