@@ -48,7 +48,6 @@ func TestThereAndBack(t *testing.T) {
 	}
 }
 
-// Processes with old settings are refused, those with new ones are not.
 // A plan says how much there is of what an extension has, and a partition of its stream moves whole.
 func TestKeysOfExtensionsMoveWithTheirPartition(t *testing.T) {
 	rdb := redistest.Start(t).Client(t)
@@ -60,13 +59,16 @@ func TestKeysOfExtensionsMoveWithTheirPartition(t *testing.T) {
 	for _, c := range plan.Kinds {
 		got[c.Kind] = c.Items
 	}
-	for what, want := range map[string]int64{"entities": 2, "visits": 5, "failed visits": 2, "dead visits": 2} {
+	for what, want := range map[string]int64{"entities": 2, "visits": 5, "failed visits": 2, "dead visits": 2, "rows": 8} {
 		if got[what] != want {
 			t.Errorf("%d %s, want %d", got[what], what, want)
 		}
 	}
-	set := slices.IndexFunc(m.st.streams, func(s stream) bool { return s.name == "listings" })
-	together := m.renamer().partition(&m.st.streams[set], 0).names
+	of := func(name string) []string {
+		i := slices.IndexFunc(m.st.streams, func(s stream) bool { return s.name == name })
+		return m.renamer().partition(&m.st.streams[i], 0).names
+	}
+	together := of("listings")
 	for _, kind := range keys.Kinds {
 		for _, part := range []string{"close", "price"} {
 			if key := kind.Key(plain, "listings", part, "", 0); kind.Extension == "stage" && !slices.Contains(together, key) {
@@ -74,8 +76,16 @@ func TestKeysOfExtensionsMoveWithTheirPartition(t *testing.T) {
 			}
 		}
 	}
+	for _, kind := range []string{"rows", "until"} {
+		for _, table := range []string{"totals", "seen"} {
+			if key := keys.MustKind(kind).Key(plain, "orders", table, "", 0); !slices.Contains(of("orders"), key) {
+				t.Errorf("%s does not move with its partition", key)
+			}
+		}
+	}
 }
 
+// Processes with old settings are refused, those with new ones are not.
 func TestOldSettingsAreRefused(t *testing.T) {
 	server := redistest.Start(t)
 	rdb := server.Client(t)

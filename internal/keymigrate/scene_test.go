@@ -29,7 +29,8 @@ func scene(t *testing.T, rdb redis.UniversalClient) {
 	ctx := t.Context()
 	c := open(t, rdb, keys.Standalone)
 	for stream, partitions := range map[string]int{"orders": 3, "a.b": 1} {
-		_, err := c.EnsureMeta(ctx, stream, store.Meta{Partitions: partitions, MaxLen: 100, Codec: "json", Partitioner: "xxh64", KeyField: "k", DedupWindow: 60000, Processors: []string{"printer", "mailer"}})
+		_, err := c.EnsureMeta(ctx, stream, store.Meta{Partitions: partitions, MaxLen: 100, Codec: "json", Partitioner: "xxh64", KeyField: "k", DedupWindow: 60000, Processors: []string{"printer", "mailer"},
+			Tables: map[string]store.TableMeta{"totals": {Processor: "printer", Codec: "json", TTL: 5000}, "seen": {Processor: "mailer", Codec: "msgpack", Local: true}}})
 		must(t, err)
 	}
 	_, err := c.EnsureMeta(ctx, "listings", store.Meta{Partitions: 1, Codec: "json", Partitioner: "xxh64", Processors: []string{"stages"}, Kind: "set", Parts: []string{"close", "price"}})
@@ -51,6 +52,7 @@ func scene(t *testing.T, rdb redis.UniversalClient) {
 			pipe.HSet(ctx, plain.Retry("orders", p, n), "999-1", `{"attempt":2}`)
 			pipe.XAdd(ctx, &redis.XAddArgs{Stream: plain.Dead("orders", p, n), ID: "5-1", Values: []any{"data", "dead"}})
 		}
+		sceneOfTables(ctx, pipe, n)
 		due := plain.Delayed("orders", n)
 		pipe.ZAdd(ctx, due.Due, redis.Z{Score: 5e12, Member: "0001"})
 		pipe.ZAdd(ctx, plain.Name(keys.Part{Kind: "duerun", Names: "orders", Partition: n}), redis.Z{Score: 5e12, Member: "0002"})
@@ -95,6 +97,14 @@ func sceneOfSet(ctx context.Context, pipe redis.Pipeliner) {
 				pipe.Set(ctx, key, 2, 0)
 			}
 		}
+	}
+}
+
+// sceneOfTables fills the tables of orders in a partition.
+func sceneOfTables(ctx context.Context, pipe redis.Pipeliner, n int) {
+	for _, table := range []string{"totals", "seen"} {
+		pipe.HSet(ctx, keys.MustKind("rows").Key(plain, "orders", table, "", n), "ada", "\xc1\x00", "bob", "2")
+		pipe.ZAdd(ctx, keys.MustKind("until").Key(plain, "orders", table, "", n), redis.Z{Score: 5e12, Member: "ada"})
 	}
 }
 
