@@ -8,6 +8,7 @@ import (
 
 	"github.com/runnel-go/runnel/internal/appview"
 	"github.com/runnel-go/runnel/internal/inspect"
+	"github.com/runnel-go/runnel/internal/redisconn"
 	"github.com/runnel-go/runnel/internal/store"
 	"github.com/runnel-go/runnel/internal/worker"
 )
@@ -30,6 +31,13 @@ type look struct {
 	numbers           []int
 	partitions        []inspect.PartitionState
 	totals            inspect.Totals
+	stored            []storedRows // of its tables
+}
+
+// storedRows are the rows of a table in the owned partitions of a processor.
+type storedRows struct {
+	of    tableOf
+	count int64
 }
 
 // owned returns a look at the owned partitions of each processor, in order. The partitions of all
@@ -54,13 +62,36 @@ func (l *looks) owned(ctx context.Context, processors []worker.ProcessorStats) (
 	if err != nil {
 		return nil, err
 	}
-	l.at, l.of = time.Now(), nil
+	l.of = nil
 	for _, p := range processors {
 		n := len(p.Owned)
-		l.of = append(l.of, &look{p.Stream, p.Processor, p.Owned, seen[:n:n], inspect.Sum(seen[:n])})
+		stored, err := rowsOf(ctx, client, p)
+		if err != nil {
+			return nil, err
+		}
+		l.of = append(l.of, &look{p.Stream, p.Processor, p.Owned, seen[:n:n], inspect.Sum(seen[:n]), stored})
 		seen = seen[n:]
 	}
+	l.at = time.Now()
 	return l.of, nil
+}
+
+// rowsOf counts the rows of a processor's tables in its owned partitions. A table of which that cannot be told is left out.
+func rowsOf(ctx context.Context, client *store.Client, p worker.ProcessorStats) (all []storedRows, err error) {
+	for _, t := range tablesOf(&p) {
+		var parts []store.Table
+		for _, n := range p.Owned {
+			parts = append(parts, client.Table(p.Stream, t.Name, n))
+		}
+		n, err := client.RowsOf(ctx, parts...)
+		switch {
+		case err == nil:
+			all = append(all, storedRows{t, n})
+		case !redisconn.IsReply(err):
+			return nil, err
+		}
+	}
+	return all, nil
 }
 
 func (l *look) isOf(p worker.ProcessorStats) bool {

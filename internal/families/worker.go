@@ -8,6 +8,7 @@ import (
 
 	"github.com/runnel-go/runnel/internal/appview"
 	"github.com/runnel-go/runnel/internal/inspect"
+	tables "github.com/runnel-go/runnel/internal/rows"
 	"github.com/runnel-go/runnel/internal/store"
 	"github.com/runnel-go/runnel/internal/worker"
 )
@@ -80,6 +81,11 @@ func (g gathering) processors(s *worker.Stats, internal map[string]bool) {
 	public := slices.DeleteFunc(slices.Clone(processors), func(p *worker.ProcessorStats) bool { return internal[p.Stream] })
 	rows(g, eventRows, public, named)
 	rows(g, processorRows, processors, named)
+	var tables []tableOf
+	for _, p := range processors {
+		tables = append(tables, tablesOf(p)...)
+	}
+	rows(g, tableRows, tables, tableOf.labels)
 	for _, p := range processors {
 		g.one(failures, load(&p.Counters.Failed), "retry", p.Processor, p.Stream)
 		g.one(failures, load(&p.Counters.Ignored), "ignore", p.Processor, p.Stream)
@@ -99,11 +105,31 @@ func (g gathering) partitions(looks []*look, series int, internal func(*look) bo
 	ofLook := func(l *look) []string { return []string{l.processor, l.stream} }
 	rows(g, lagGauges, public, ofLook)
 	rows(g, totalGauges, looks, ofLook)
+	for _, l := range looks {
+		for _, s := range l.stored {
+			g.one(storedRowsGauge, float64(s.count), s.of.labels()...)
+		}
+	}
 	ofPartition := func(p ownedPartition) []string {
 		return []string{strconv.Itoa(p.Partition), p.look.processor, p.look.stream}
 	}
 	rows(g, partitionLagGauges, shown(public, series), ofPartition)
 	rows(g, partitionGauges, shown(looks, series), ofPartition)
+}
+
+// A tableOf is a table of a processor.
+type tableOf struct {
+	processor, stream string
+	tables.Config
+}
+
+func (t tableOf) labels() []string { return []string{t.processor, t.stream, t.Name} }
+
+func tablesOf(p *worker.ProcessorStats) (all []tableOf) {
+	for _, t := range p.Tables {
+		all = append(all, tableOf{p.Processor, p.Stream, t})
+	}
+	return all
 }
 
 type ownedPartition struct {

@@ -9,6 +9,7 @@ var (
 	ofStream    = []string{"stream"}
 	ofProcessor = []string{"processor", "stream"}
 	ofPartition = []string{"partition", "processor", "stream"}
+	ofTable     = []string{"processor", "stream", "table"}
 )
 
 // Metrics outside of the tables.
@@ -65,6 +66,7 @@ var processorRows = []row[*worker.ProcessorStats]{
 	{processorCounter("rejoins_total", "Times that the worker joined anew under another executor ID, after a surprise."), func(s *worker.ProcessorStats) float64 { return load(&s.Counters.Rejoins) }},
 	{processorCounter("lease_refreshes_total", "Refreshes of leases and heartbeat that Redis answered."), func(s *worker.ProcessorStats) float64 { return load(&s.Counters.Refreshes) }},
 	{processorCounter("fenced_requests_total", "Reads and acks that Redis refused because their consumer group was gone."), func(s *worker.ProcessorStats) float64 { return load(&s.Counters.Fenced) }},
+	{processorCounter("commits_total", "Commits of positions, with what was changed and emitted up to them; 0 by group, which acks events."), func(s *worker.ProcessorStats) float64 { return load(&s.Counters.Commits) }},
 	{processorCounter("redis_errors_total", "Requests that failed, each try: reads, acks, refreshes, releases, parking."), func(s *worker.ProcessorStats) float64 { return load(&s.Counters.Errors) }},
 	{processorGauge("partitions", "Partitions that the processor has, in all workers together."), func(s *worker.ProcessorStats) float64 { return float64(s.Partitions) }},
 	{processorGauge("members", "Members of the processor, in all workers."), func(s *worker.ProcessorStats) float64 { return float64(s.Members) }},
@@ -76,6 +78,15 @@ var processorRows = []row[*worker.ProcessorStats]{
 	{processorGauge("buffered_bytes", "Bytes of the events read ahead."), func(s *worker.ProcessorStats) float64 { return float64(s.Bytes) }},
 	{processorGauge("unacked_events", "Events processed here and not yet acked: these would repeat after a crash."), func(s *worker.ProcessorStats) float64 { return float64(s.Unacked) }},
 }
+
+// tableRows are the metrics of the tables of processors.
+var tableRows = []row[tableOf]{
+	{counter("rows_written_total", "Rows that were set or deleted in commits.", ofTable...), func(t tableOf) float64 { return load(&t.Budget.Written) }},
+	{counter("rows_asked_total", "Rows that Redis was asked for, since they were not in memory.", ofTable...), func(t tableOf) float64 { return load(&t.Budget.Asked) }},
+	{gauge("rows_memory_bytes", "Bytes of rows in the memory of this worker, about.", ofTable...), func(t tableOf) float64 { return float64(t.Budget.Used()) }},
+}
+
+var storedRowsGauge = gauge("stored_rows", "Rows in Redis, in the partitions that this worker owns.", ofTable...)
 
 // Histograms of latencies.
 var (

@@ -32,6 +32,9 @@ type Config struct {
 type Budget struct {
 	Most int64
 	used atomic.Int64
+
+	Asked   atomic.Int64 // rows that Redis was asked for, since they were not in memory
+	Written atomic.Int64 // rows that were set or deleted in commits, each once in a commit
 }
 
 // Used returns the bytes in memory.
@@ -95,6 +98,7 @@ func (t *Table) find(key string) *Row {
 	}
 	var stored store.Row
 	if !complete {
+		t.cfg.Budget.Asked.Add(1)
 		var err error
 		if stored, err = t.cfg.Source.Row(t.cfg.Place, key); err != nil {
 			panic(Failure{err})
@@ -344,6 +348,9 @@ func (e *DecodeError) Error() string {
 
 // Unwrap returns Err.
 func (e *DecodeError) Unwrap() error { return e.Err }
+
+// Wrote counts rows of a confirmed commit. It may be called concurrently.
+func (t *Table) Wrote(rows int) { t.cfg.Budget.Written.Add(int64(rows)) }
 
 // Place returns where the table lies.
 func (t *Table) Place() store.Table { return t.cfg.Place }

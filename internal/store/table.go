@@ -112,13 +112,21 @@ func (c TableStore) RowsWith(ctx context.Context, t Table, prefix string) iter.S
 	}
 }
 
-// RowsOf returns how many rows the part of a table has.
-func (c TableStore) RowsOf(ctx context.Context, t Table) (int64, error) {
-	n, err := c.Retrying.HLen(ctx, t.Rows).Result()
-	if err != nil {
-		return 0, fmt.Errorf("rows of %s: %w", t.Rows, classify(err))
+// RowsOf returns how many rows parts of tables have together.
+func (c TableStore) RowsOf(ctx context.Context, parts ...Table) (rows int64, err error) {
+	calls := make([]*redisconn.Call, len(parts))
+	for i, t := range parts {
+		calls[i] = redisconn.PlainCall(ctx, "HLEN", t.Rows)
 	}
-	return n, nil
+	redisconn.PipelineInTurns(ctx, c.Retrying, calls, partitionsPerTrip)
+	for i, call := range calls {
+		n, err := call.Reply.Int64()
+		if err != nil {
+			return 0, fmt.Errorf("rows of %s: %w", parts[i].Rows, c.NameWrongTypes(ctx, []string{parts[i].Rows}, classify(err)))
+		}
+		rows += n
+	}
+	return rows, nil
 }
 
 // A TableSize is how much there is of a table.
@@ -129,20 +137,22 @@ type TableSize struct {
 
 // TableSize returns how much there is of a stream's table in so many partitions.
 func (c TableStore) TableSize(ctx context.Context, stream, table string, partitions int) (size TableSize, err error) {
-	var rows, bytes []*redisconn.Call
+	var parts []Table
+	var times, bytes []*redisconn.Call
 	for n := range partitions {
 		t := c.Table(stream, table, n)
-		rows = append(rows, redisconn.PlainCall(ctx, "HLEN", t.Rows))
+		parts = append(parts, t)
+		times = append(times, redisconn.PlainCall(ctx, "ZCARD", t.Until))
 		bytes = append(bytes, redisconn.PlainCall(ctx, "MEMORY", "USAGE", t.Rows), redisconn.PlainCall(ctx, "MEMORY", "USAGE", t.Until))
 	}
-	redisconn.PipelineInTurns(ctx, c.Retrying, slices.Concat(rows, bytes), partitionsPerTrip)
-	for n, call := range rows {
-		count, err := call.Reply.Int64()
-		if err != nil {
-			err = c.NameWrongTypes(ctx, []string{c.Table(stream, table, n).Rows}, classify(err))
-			return size, fmt.Errorf("stream %s partition %d: table %s: %w", stream, n, table, err)
+	if size.Rows, err = c.RowsOf(ctx, parts...); err != nil {
+		return size, fmt.Errorf("stream %s: table %s: %w", stream, table, err)
+	}
+	redisconn.PipelineInTurns(ctx, c.Retrying, slices.Concat(times, bytes), partitionsPerTrip)
+	for n, call := range times {
+		if err := call.Reply.Err(); err != nil {
+			return size, fmt.Errorf("stream %s: table %s: %w", stream, table, c.NameWrongTypes(ctx, []string{parts[n].Until}, classify(err)))
 		}
-		size.Rows += count
 	}
 	for _, call := range bytes {
 		used, err := call.Reply.Int64()

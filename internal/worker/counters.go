@@ -16,6 +16,7 @@ type Counters struct {
 	Fetched   atomic.Int64 // given by Redis
 	Processed atomic.Int64 // handled, or ignored after a failure
 	Acked     atomic.Int64 // confirmed by Redis
+	Commits   atomic.Int64 // by position, with or without changes
 	Repeated  atomic.Int64 // delivered though an earlier owner may have begun them
 	Ignored   atomic.Int64 // failed under Ignore
 	Failed    atomic.Int64 // failed under a Retry, each attempt

@@ -126,6 +126,7 @@ func (c byPosition) confirm(ctx context.Context, work []*partition) (of []*parti
 		switch err := errs[i]; {
 		case err == nil:
 			p.commits++
+			c.m.count.Commits.Add(1)
 		case p.staging != nil && refused(err):
 			c.m.hold(p, err)
 			errs[i] = errHeld

@@ -118,6 +118,9 @@ func (s *staging) answered(err error) {
 	s.refusals.Recovered()
 	if s.with.changes != nil {
 		s.with.changes.Stored()
+		for i, t := range s.with.changes.Tables {
+			s.rows.Tables[i].Wrote(len(t.Rows))
+		}
 		s.rows.Confirmed(s.with.taken)
 	}
 	s.bytes -= s.with.bytes

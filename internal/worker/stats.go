@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/runnel-go/runnel/internal/monotime"
+	"github.com/runnel-go/runnel/internal/rows"
 )
 
 // Stats are a worker's counters, and what it holds at the moment.
@@ -20,6 +21,7 @@ type Stats struct {
 type ProcessorStats struct {
 	Stream, Processor string
 	Counters          *Counters
+	Tables            []rows.Config // that it has: their names and budgets
 
 	Partitions int   // that there are
 	Joined     bool  // the executor is a member
@@ -47,7 +49,7 @@ func (w *Worker) Stats() *Stats {
 }
 
 func (x *executor) stats() ProcessorStats {
-	s := ProcessorStats{Stream: x.p.Stream, Processor: x.p.Name, Partitions: x.p.Partitions, Counters: x.count, Timed: x.latencies.on}
+	s := ProcessorStats{Stream: x.p.Stream, Processor: x.p.Name, Partitions: x.p.Partitions, Tables: x.p.Tables, Counters: x.count, Timed: x.latencies.on}
 	s.Handler, s.Delay = x.latencies.sums()
 	m := x.member()
 	if m == nil {
