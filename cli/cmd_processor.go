@@ -75,11 +75,21 @@ func runProcessorInfo(ctx context.Context, s *session, _ *call) error {
 		return err
 	}
 	p := &state.Streams[0].Processors[0]
+	m, err := s.metadata(ctx, s.stream)
+	if err != nil {
+		return err
+	}
+	p.Tables = inspect.Tables(ctx, s.client, s.stream, m, s.processor)
 	return s.out.table(p, func(t table) {
 		for _, r := range state.Rules {
 			t.linef("%s", ruleText(r))
 		}
 		writeProcessor(t, p, true, time.Now())
+		if len(p.Tables) > 0 {
+			t.Flush() // the next table has other columns
+			fmt.Fprintln(t)
+			writeTables(t, p.Tables)
+		}
 	})
 }
 

@@ -8,6 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/redis/go-redis/v9"
+
 	"github.com/runnel-go/runnel"
 	"github.com/runnel-go/runnel/admin"
 	"github.com/runnel-go/runnel/codec"
@@ -68,9 +70,13 @@ func TestTableLs(t *testing.T) {
 	if want := (inspect.TableState{Stream: "orders", Table: "totals", Processor: "sum", Codec: "msgpack", Rows: 3}); got[1] != want {
 		t.Errorf("%+v", got[1])
 	}
+	s.untyped("processor", "info", "orders/sum").matches(t, `(?m)^total +0 owned`, `(?m)\n\nTABLE +PROCESSOR .*\norders/seen +sum .*\norders/totals +sum `)
+	if p := s.stateOf("sum"); len(p.Tables) != 2 || p.Tables[1].Rows != 3 {
+		t.Errorf("%+v", p.Tables)
+	}
 	s.untyped("table", "ls", "nothing").want(t, 1, "", `no stream "nothing"`)
 	s.rdb.Set(t.Context(), "__rows:shop.orders.seen.1", "x", 0)
-	s.untyped("table", "ls").matches(t, `(?m)^orders/seen +sum +stream orders partition 1: table seen: .*__rows:shop.orders.seen.1`)
+	s.untyped("table", "ls").matches(t, `(?m)^orders/seen +sum +stream orders: table seen: .*__rows:shop.orders.seen.1`)
 }
 
 func TestTableGet(t *testing.T) {
@@ -233,4 +239,28 @@ func TestResetWithTables(t *testing.T) {
 
 func (s *shop) stateOf(processor string) inspect.ProcessorState {
 	return printed[inspect.ProcessorState](s, "processor", "info", "orders/"+processor)
+}
+
+// doctor names a table that cannot be committed to, and one that nobody keeps up any more.
+func TestDoctorOfTables(t *testing.T) {
+	s := summed(t, sales...)
+	clean := s.untyped("doctor")
+	s.rdb.Set(t.Context(), "__until:shop.orders.totals.1", "x", 0)
+	s.untyped("doctor").want(t, 3, "__until:shop.orders.totals.1", "")
+	s.rdb.Del(t.Context(), "__until:shop.orders.totals.1")
+	if _, err := s.client().Unregister(t.Context(), "orders", "sum"); err != nil {
+		t.Fatal(err)
+	}
+	r := s.untyped("doctor")
+	if strings.Contains(clean.out, "table totals") || !strings.Contains(r.out, "stream orders: table totals: its processor sum is not registered any more, and nothing keeps its rows (3) up") {
+		t.Errorf("before: %s\nafter: %s", clean.out, r.out)
+	}
+	s.untyped("table", "rm", "orders/totals", "--yes").want(t, 0, "removed, with 3 rows", "")
+	s.untyped("table", "rm", "orders/seen", "--yes").want(t, 0, "removed, with 4 rows", "")
+	if left, err := s.rdb.Keys(t.Context(), "__[lru]*").Result(); err != nil || len(left) > 0 {
+		t.Errorf("left: %q, %v", left, err)
+	}
+	if groups := s.rdb.XInfoGroups(t.Context(), "__strm:shop.orders.0").Val(); slices.ContainsFunc(groups, func(g redis.XInfoGroup) bool { return !strings.HasPrefix(g.Name, "sum@") }) || len(groups) > 1 {
+		t.Errorf("groups: %+v", groups)
+	}
 }

@@ -2,6 +2,7 @@ package inspect
 
 import (
 	"context"
+	"fmt"
 	"maps"
 	"slices"
 	"time"
@@ -50,6 +51,7 @@ func (d *doctor) app(ctx context.Context) error {
 			d.members(l, stream, processor)
 			processors++
 		}
+		d.tables(ctx, stream, m)
 		places = append(places, allPlaces(d.c, stream, m)...)
 	}
 	if err := d.partitions(ctx, places); err != nil {
@@ -104,6 +106,21 @@ func (d *doctor) partitions(ctx context.Context, places []store.Partition) error
 		d.say("app", LevelProblem, "status tells of each why; "+help.UnreadableKey, "and %d more partitions cannot be read", more)
 	}
 	return nil
+}
+
+// tables checks whether the tables of a stream can be read, and whether something keeps them up.
+func (d *doctor) tables(ctx context.Context, stream string, m store.Meta) {
+	for _, name := range slices.Sorted(maps.Keys(m.Tables)) {
+		size, err := d.c.TableSize(ctx, stream, name, m.Partitions)
+		processor := m.Tables[name].Processor
+		switch {
+		case err != nil:
+			d.found(err, "until that is done the processor of the table commits nothing in this partition")
+		case !slices.Contains(m.Processors, processor):
+			d.say("app", LevelWarning, fmt.Sprintf("start a worker with that processor, or remove the table: table rm %s/%s", stream, name),
+				"stream %s: table %s: its processor %s is not registered any more, and nothing keeps its rows (%d) up", stream, name, processor, size.Rows)
+		}
+	}
 }
 
 // members checks the membership of a processor and the heartbeats of its members.

@@ -70,6 +70,7 @@ type ProcessorState struct {
 	MembersErr string           `json:"members_err,omitempty"` // why the membership cannot be read
 	Partitions []PartitionState `json:"partitions"`            // each one, in order
 	Totals     Totals           `json:"totals"`
+	Tables     []TableState     `json:"tables,omitempty"` // from Tables, in `processor info`
 
 	Pins    map[int]string       `json:"pins,omitempty"`    // partition to worker, by operators
 	Cordons map[string]time.Time `json:"cordons,omitempty"` // drained workers, since when
