@@ -15,6 +15,10 @@ import (
 
 func init() {
 	appview.Of = func(app any) *appview.View { return appOf(app).registry() }
+	appview.TableOf = func(table any) (app any, stream, name string) {
+		t := table.(State).state()
+		return t.of.app, t.of.name, t.name
+	}
 	extension.Register = func(app any, e *extension.Extension) { appOf(app).extend(e) }
 	extension.Of = func(app any) []*extension.Extension {
 		a := appOf(app)

@@ -75,7 +75,7 @@ func TestAnIterationThatCannotBeCommittedFails(t *testing.T) {
 			t.Errorf("error %d is %.1000v, want %q", i+1, err, want)
 		}
 	}
-	if got := runneltest.Sent(t, r, s.sums); len(got) != 1 || got[0].Total != 5 {
+	if got := runneltest.Emitted(t, r, s.sums); len(got) != 1 || got[0].Total != 5 {
 		t.Errorf("emitted %v, want that of item 5 alone", got)
 	}
 }

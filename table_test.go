@@ -69,7 +69,7 @@ func TestRowsInMemory(t *testing.T) {
 	}, runnel.ProcessorOptions{OnError: runnel.Ignore})
 	r := runneltest.Process(t, s.items, "p", items(1, 12, -1, 11, 2, -2, 21)...)
 	wantErr(t, r.Err, nil)
-	got := runneltest.Sent(t, r, s.sums)
+	got := runneltest.Emitted(t, r, s.sums)
 	want := []sum{{1, 1}, {12, 1}, {12, 2}, {14, 2}, {33, 3}}
 	if fmt.Sprint(got) != fmt.Sprint(want) {
 		t.Errorf("emitted %v, want %v", got, want)

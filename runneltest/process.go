@@ -45,6 +45,7 @@ type Script[T any] struct {
 	inStamp   int
 	steps     []step
 	sendErr   error
+	rows      []givenRows
 }
 
 // step is an event, or the end of the ownership.
@@ -129,7 +130,8 @@ func (s *Script[T]) Shutdown() *Script[T] { return s.ends(shutdown) }
 // Nothing can follow it.
 func (s *Script[T]) Lose() *Script[T] { return s.ends(lost) }
 
-// FailSends makes every send to a stream of the app fail with err.
+// FailSends makes every send to a stream of the app fail with err. Emit is no send, and
+// does not fail.
 func (s *Script[T]) FailSends(err error) *Script[T] {
 	s.sendErr = err
 	return s
@@ -167,8 +169,9 @@ func (s *Script[T]) Run() *Result {
 	src := newSource(s.t, p, s.partition, s.epoch, script, given, rec, cancel)
 	in := worker.Input{Partition: s.partition, Epoch: s.epoch, Ending: src.ending, Source: src}
 	if src.tables != nil {
-		in.Rows = src.tables.rows
+		in.Rows, src.tables.app = src.tables.rows, s.stream.App()
 	}
+	s.giveRows(src.tables)
 	err := p.Consume(ctx, in)
 	return src.told(err, rec)
 }

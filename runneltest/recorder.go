@@ -34,6 +34,8 @@ type appended struct {
 	entry  redisconn.Entry
 	at     time.Time // when a delayed event is due, else zero
 	once   string    // Outgoing.DedupID
+
+	emitted bool // with the ack of an iteration
 }
 
 func newRecorder(t testing.TB, reg *appview.View) *recorder {
@@ -129,14 +131,22 @@ type sentRecord struct {
 	at      time.Time
 }
 
-// of returns what was sent to a stream.
-func (r *recorder) of(t testing.TB, stream string) []sentRecord {
+// emit records an output that is committed.
+func (r *recorder) emit(o store.Output) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.add(store.Append{Stream: o.Stream, Partition: o.Partition, Records: [][]string{o.Fields}}, 0)
+	r.sent[len(r.sent)-1].emitted = true
+}
+
+// of returns what was sent or emitted to a stream.
+func (r *recorder) of(t testing.TB, stream string, emitted bool) []sentRecord {
 	t.Helper()
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	var out []sentRecord
 	for _, a := range r.sent {
-		if a.stream.Name != stream {
+		if a.stream.Name != stream || a.emitted != emitted {
 			continue
 		}
 		record, err := a.stream.Decode(a.entry, a.stream.MaxRecord)

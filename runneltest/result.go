@@ -23,7 +23,8 @@ type Result struct {
 	Quarantined error   // what stopped the partition, under the policy Quarantine
 	Err         error   // what would have stopped the worker
 
-	rec *recorder
+	rec    *recorder
+	tables *tables
 }
 
 // An Attempt is one try of an event.
@@ -48,7 +49,7 @@ func (s *source) told(err error, rec *recorder) *Result {
 	s.stop()
 	r := s.result
 	r.Parked, r.Dropped = s.shelf.parked(), int(s.count.Dropped.Load())
-	r.Err, r.rec = err, rec
+	r.Err, r.rec, r.tables = err, rec, s.tables
 	return &r
 }
 
@@ -58,7 +59,8 @@ type Run interface{ recorded() *recorder }
 func (r *Result) recorded() *recorder { return r.rec }
 
 // Sent returns the records that were sent to a stream of the app during the run,
-// in the order of the calls; those of one call are put together by partition.
+// in the order of the calls; those of one call are put together by partition. What was
+// emitted is not among them: see Emitted.
 func Sent[U any](t testing.TB, r Run, s *runnel.Stream[U]) []U {
 	t.Helper()
 	var out []U
@@ -69,12 +71,35 @@ func Sent[U any](t testing.TB, r Run, s *runnel.Stream[U]) []U {
 }
 
 // SentEvents is Sent with the IDs, keys, headers and due times that were given with
-// the records. A due time is in At, also where it was given as After. A delayed event that was cancelled is left out, and one that was
-// rescheduled has its new time.
+// the records. A due time is in At, also where it was given as After. A delayed event
+// that was cancelled is left out, and one that was rescheduled has its new time.
 func SentEvents[U any](t testing.TB, r Run, s *runnel.Stream[U]) []runnel.Outgoing[U] {
 	t.Helper()
+	return outgoing(t, r.recorded(), s, false)
+}
+
+// Emitted returns the records that an Atomic processor emitted to a stream of the app
+// and that were committed, in the order of the calls of Emit. What an iteration emits
+// that fails, or that the partition is lost in, is not among them, nor is what was sent.
+func Emitted[U any](t testing.TB, r *Result, s *runnel.Stream[U]) []U {
+	t.Helper()
+	var out []U
+	for _, o := range EmittedEvents(t, r, s) {
+		out = append(out, o.Record)
+	}
+	return out
+}
+
+// EmittedEvents is Emitted with the keys and headers that were given with the records.
+func EmittedEvents[U any](t testing.TB, r *Result, s *runnel.Stream[U]) []runnel.Outgoing[U] {
+	t.Helper()
+	return outgoing(t, r.rec, s, true)
+}
+
+func outgoing[U any](t testing.TB, rec *recorder, s *runnel.Stream[U], emitted bool) []runnel.Outgoing[U] {
+	t.Helper()
 	var out []runnel.Outgoing[U]
-	for _, sent := range r.recorded().of(t, s.Name()) {
+	for _, sent := range rec.of(t, s.Name(), emitted) {
 		record, ok := sent.record.(U)
 		if !ok {
 			t.Fatalf("runneltest: stream %s of another app has records of type %T", s.Name(), sent.record)

@@ -52,7 +52,7 @@ var _ worker.Source = (*source)(nil)
 
 // newSource begins an ownership.
 func newSource(t testing.TB, p *worker.Processor, partition int, epoch int64, script []arrival, given []string, rec *recorder, cancel context.CancelCauseFunc) *source {
-	s := &source{t: t, tables: newTables(p, rec), script: script, given: given, began: time.Now()}
+	s := &source{t: t, tables: newTables(t, p, rec), script: script, given: given, began: time.Now()}
 	s.buffer = prefetch.New(prefetch.Config{Capacity: len(script) + 1, MaxBytes: math.MaxInt64})
 	s.life = &life{buffer: s.buffer, grace: p.Grace, cancel: cancel, ending: make(chan struct{})}
 	s.shelf = &shelf{s: s, entries: map[string]redisconn.Entry{}}
@@ -156,7 +156,7 @@ func (s *source) Next(done string, _ bool) (e redisconn.Entry, ok bool) {
 		return e, false
 	}
 	s.play()
-	s.tables.commit()
+	s.commit()
 	e, ok, _, _ = s.buffer.Next(done, 0)
 	s.confirm()
 	if ok {
@@ -186,14 +186,19 @@ func (s *source) Prior(id string) worker.Prior {
 }
 
 func (s *source) Ack(ids []string) {
-	if s.Holds() {
-		s.tables.commit()
-	}
+	s.commit()
 	if s.retries.Runs(ids[0]) {
 		s.stored(s.retries.Done())
 		return
 	}
 	s.done(ids)
+}
+
+// commit stores what the iteration that ends has changed; a lost ownership stores nothing.
+func (s *source) commit() {
+	if s.tables != nil && s.Holds() {
+		s.tables.commit()
+	}
 }
 
 // done passes entries that need no more processing to the buffer.

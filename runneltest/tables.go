@@ -1,33 +1,143 @@
 package runneltest
 
 import (
-	"context"
+	"fmt"
 	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
 
+	"github.com/runnel-go/runnel"
+	"github.com/runnel-go/runnel/internal/appview"
 	"github.com/runnel-go/runnel/internal/rows"
 	"github.com/runnel-go/runnel/internal/store"
 	"github.com/runnel-go/runnel/internal/worker"
 )
 
+// SetRows lets the run of a script begin with rows, as if earlier events had set them. Rows
+// of a table with a TTL were set at the time of Appended where that was called before,
+// otherwise at that of the first event. It adds to earlier calls, and returns s. A row that
+// cannot be encoded, and a table that the processor does not have, are fatal to the test.
+//
+// Tables are in memory, and their time is that of the events, which Appended sets: a row
+// with a TTL ends by that, and not by Wait. All events of a script are in one partition, so
+// a row may have any key.
+//
+// What the function changes in a row without Set is an error of the test, once an iteration
+// with the row has succeeded: a worker would keep the change in its memory, and lose it.
+func SetRows[V, T any](s *Script[T], table *runnel.Table[V], rows map[string]V) *Script[T] {
+	s.t.Helper()
+	app, stream, name := appview.TableOf(table)
+	if app != any(s.stream.App()) || stream != s.stream.Name() {
+		s.t.Fatalf("runneltest: table %s is of stream %s, not of %s", name, stream, s.stream.Name())
+	}
+	given := givenRows{table: name, values: map[string]any{}}
+	if !s.stamp.IsZero() {
+		given.at = s.stamp.UnixMilli()
+	}
+	for key, row := range rows {
+		given.values[key] = row
+	}
+	s.rows = append(s.rows, given)
+	return s
+}
+
+// Rows returns the rows of a table at the end of a run, by key, as they are committed: what
+// an iteration changes that fails, or that the partition is lost in, is not there, nor are
+// rows that have ended. A table that the processor does not have is fatal to t.
+func Rows[V any](t testing.TB, r *Result, table *runnel.Table[V]) map[string]V {
+	t.Helper()
+	app, stream, name := appview.TableOf(table)
+	config := r.tables.config(name)
+	if config == nil || app != r.tables.app || stream != r.tables.stream {
+		t.Fatalf("runneltest: table %s of stream %s is not among the Tables of the processor", name, stream)
+	}
+	out := map[string]V{}
+	for key, row := range r.tables.stored[name] {
+		if row.Until > 0 && row.Until <= r.tables.rows.Now() {
+			continue
+		}
+		value, err := config.Decode(row.Value)
+		if err != nil {
+			t.Fatalf("runneltest: table %s: decode the row of key %q: %v", name, key, err)
+		}
+		out[key] = value.(V)
+	}
+	return out
+}
+
+// givenRows are rows that a script begins with.
+type givenRows struct {
+	table  string
+	at     int64 // when they were set, in ms; 0: with the first event
+	values map[string]any
+}
+
+// giveRows stores the rows that the script begins with.
+func (s *Script[T]) giveRows(in *tables) {
+	s.t.Helper()
+	for _, given := range s.rows {
+		config := in.config(given.table)
+		if config == nil {
+			s.t.Fatalf("runneltest: table %s is not among the Tables of processor %s", given.table, s.processor)
+		}
+		if given.at == 0 && s.events() > 0 {
+			ms, _, _ := strings.Cut(s.steps[0].id, "-")
+			given.at, _ = strconv.ParseInt(ms, 10, 64)
+		}
+		ttl := in.rec.streams[s.stream.Name()].Meta.Tables[given.table].TTL
+		for key, value := range given.values {
+			data, err := config.Encode(value)
+			if err != nil {
+				s.t.Fatalf("runneltest: table %s: encode the row of key %q: %v", given.table, key, err)
+			}
+			row := store.Row{Value: data, There: true}
+			if ttl > 0 {
+				row.Until = given.at + ttl
+			}
+			in.stored[given.table][key] = row
+		}
+	}
+}
+
 // tables are the rows of a processor's tables, in memory, and where what it emits goes.
 type tables struct {
-	rows   *rows.Partition
-	stored map[string]map[string]store.Row // by table and key
-	rec    *recorder
+	t       testing.TB
+	app     any
+	stream  string
+	configs []rows.Config
+	rows    *rows.Partition
+	stored  map[string]map[string]store.Row // by table and key
+	altered []string                        // rows that were changed in place
+	rec     *recorder
 }
 
 // newTables returns nil for a processor that is not atomic.
-func newTables(p *worker.Processor, rec *recorder) *tables {
+func newTables(t testing.TB, p *worker.Processor, rec *recorder) *tables {
 	if !p.Atomic {
 		return nil
 	}
-	t := &tables{rows: &rows.Partition{AnyKey: true}, stored: map[string]map[string]store.Row{}, rec: rec}
+	in := &tables{t: t, stream: p.Stream, configs: p.Tables, rows: &rows.Partition{AnyKey: true}, stored: map[string]map[string]store.Row{}, rec: rec}
 	for _, config := range p.Tables {
-		t.stored[config.Name] = map[string]store.Row{}
-		config.Place, config.Source = store.Table{Rows: config.Name}, t
-		t.rows.Add(config)
+		in.stored[config.Name] = map[string]store.Row{}
+		config.Place, config.Source = store.Table{Rows: config.Name}, in
+		in.rows.Add(config)
 	}
-	return t
+	return in
+}
+
+// config returns that of a table, nil for none that the processor has.
+func (t *tables) config(name string) *rows.Config {
+	if t == nil {
+		return nil
+	}
+	for i := range t.configs {
+		if t.configs[i].Name == name {
+			return &t.configs[i]
+		}
+	}
+	return nil
 }
 
 // Row is rows.Source.Row.
@@ -48,20 +158,21 @@ func (s *source) Reaches(int) bool { return true }
 
 // commit stores what the iteration that ends has changed.
 func (t *tables) commit() {
-	if t == nil {
-		return
-	}
+	t.rows.Altered(func(table, key string) {
+		if row := fmt.Sprintf("table %s: the row of key %q", table, key); !slices.Contains(t.altered, row) {
+			t.altered = append(t.altered, row)
+			t.t.Errorf("runneltest: %s was changed in place; only what is Set is stored", row)
+		}
+	})
 	c := &store.Changes{}
 	t.rows.Take(c)
 	for _, changed := range c.Tables {
 		stored := t.stored[changed.Table.Rows]
-		for key, row := range changed.Rows {
-			stored[key] = row
-		}
+		maps.Copy(stored, changed.Rows)
 		maps.DeleteFunc(stored, func(_ string, r store.Row) bool { return !r.There || r.Until > 0 && r.Until <= c.Time })
 	}
 	for _, o := range c.Outputs {
-		t.rec.Append(context.Background(), []store.Append{{Stream: o.Stream, Partition: o.Partition, Records: [][]string{o.Fields}}})
+		t.rec.emit(o)
 	}
 	t.rows.Confirmed(t.rows.Taken())
 }

@@ -144,3 +144,6 @@ type Sender interface {
 // Of returns the View of a *runnel.App. The root package sets it, which keeps the View out of the
 // exported API.
 var Of func(app any) *View
+
+// TableOf returns the app of a runnel.State, the name of its stream, and its own. The root package sets it.
+var TableOf func(table any) (app any, stream, name string)

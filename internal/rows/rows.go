@@ -6,6 +6,7 @@ package rows
 import (
 	"errors"
 	"fmt"
+	"reflect"
 	"strconv"
 	"strings"
 
@@ -162,6 +163,27 @@ func (p *Partition) Take(into *store.Changes) {
 	for _, t := range p.Tables {
 		t.tidy(p.now)
 	}
+}
+
+// Altered calls found with each row that the function has seen since the last Take and changed in place, without Set: such
+// changes are in memory alone. It is for tests, since it encodes all that was seen.
+func (p *Partition) Altered(found func(table, key string)) {
+	for _, s := range p.seen {
+		if r := s.row; r.known && !r.changed && r.altered() {
+			found(r.table.cfg.Name, r.key)
+		}
+	}
+}
+
+// altered reports whether the value is another one than was encoded. A codec need not make the same bytes each time.
+func (r *Row) altered() bool {
+	data, err := r.table.cfg.Encode(r.value)
+	if err != nil || data == r.Value {
+		return err != nil
+	}
+	value, err := r.table.cfg.Decode(data)
+	before, failed := r.table.cfg.Decode(r.Value)
+	return err != nil || failed != nil || !reflect.DeepEqual(value, before)
 }
 
 func (p *Partition) addTo(c *store.Changes) {
