@@ -133,22 +133,17 @@ func runTableGet(ctx context.Context, s *session, c *call) error {
 	if err != nil {
 		return err
 	}
-	if n, known := t.look.PartitionOf(key); known && !t.meta.Tables[t.name].Local && !c.IsSet(flagPartition) {
-		partitions = []int{n}
+	if !c.IsSet(flagPartition) {
+		partitions = t.look.RowPartitions(t.name, key)
 	}
-	found := 0
-	for _, n := range partitions {
-		row, now, err := s.client.Row(ctx, s.client.Table(t.stream, t.name, n), key)
-		if err != nil {
-			return err
-		}
-		if !row.There || row.Until > 0 && row.Until <= now {
-			continue
-		}
-		found++
-		one := t.show(n, store.KeyedRow{Key: key, Row: row})
+	found, err := inspect.FindRows(ctx, s.client, t.stream, t.name, key, partitions)
+	if err != nil {
+		return err
+	}
+	for _, row := range found {
+		one := t.show(row.Partition, row.KeyedRow)
 		if one.Err != "" && !s.out.json {
-			return fmt.Errorf("stream %s partition %d: table %s: the row of key %q cannot be decoded: %s", t.stream, n, t.name, key, one.Err)
+			return fmt.Errorf("stream %s partition %d: table %s: the row of key %q cannot be decoded: %s", t.stream, row.Partition, t.name, key, one.Err)
 		}
 		if err := s.out.write(one, func(w io.Writer) error {
 			_, err := printf(w, "%s\n", one.Value)
@@ -157,7 +152,7 @@ func runTableGet(ctx context.Context, s *session, c *call) error {
 			return err
 		}
 	}
-	if found == 0 {
+	if len(found) == 0 {
 		where := "no partition has one"
 		if len(partitions) == 1 {
 			where = fmt.Sprintf("partition %d has none", partitions[0])

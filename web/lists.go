@@ -2,6 +2,7 @@ package web
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
@@ -65,12 +66,16 @@ func (r *reading) alone() { r.Decoder = r.Within(decodedAlone) }
 // record returns a record as shown, or why it cannot be. All requests together decode one record at
 // a time.
 func (r *reading) record(ctx context.Context, e redisconn.Entry, most int) (*text, string) {
+	return r.shown(ctx, most, func() (json.RawMessage, error) { return r.Record(e) })
+}
+
+func (r *reading) shown(ctx context.Context, most int, decode func() (json.RawMessage, error)) (*text, string) {
 	r.one.Lock()
 	defer r.one.Unlock()
 	if err := ctx.Err(); err != nil {
 		return nil, err.Error()
 	}
-	record, err := r.Record(e)
+	record, err := decode()
 	if err != nil {
 		return nil, cut(err.Error(), recordInList).Text
 	}

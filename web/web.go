@@ -133,7 +133,7 @@ func (d *dashboard) routes() *http.ServeMux {
 	m.HandleFunc("GET /api/live", d.live)
 	m.Handle("GET /metrics", d.metrics)
 	for path, list := range map[string]lister{
-		"events": d.events, "dead": d.ofPart(deadAt, d.dead), "parked": d.ofPart(parkedAt, d.parked), "delayed": d.delayed, "audit": d.audit,
+		"events": d.events, "dead": d.ofPart(deadAt, d.dead), "parked": d.ofPart(parkedAt, d.parked), "delayed": d.delayed, "audit": d.audit, "tables": d.tables,
 	} {
 		m.HandleFunc("GET /api/"+path, d.ask(list))
 	}

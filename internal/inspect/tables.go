@@ -38,3 +38,23 @@ func Tables(ctx context.Context, c *store.Client, stream string, m store.Meta, p
 	}
 	return out
 }
+
+// A FoundRow is a row, and where it lies.
+type FoundRow struct {
+	Partition int
+	store.KeyedRow
+}
+
+// FindRows returns the rows of a key in these partitions, without those whose time has come by Redis' clock.
+func FindRows(ctx context.Context, c *store.Client, stream, table, key string, partitions []int) (found []FoundRow, err error) {
+	for _, n := range partitions {
+		row, now, err := c.Row(ctx, c.Table(stream, table, n), key)
+		if err != nil {
+			return nil, err
+		}
+		if row.There && (row.Until == 0 || row.Until > now) {
+			found = append(found, FoundRow{n, store.KeyedRow{Key: key, Row: row}})
+		}
+	}
+	return found, nil
+}

@@ -84,6 +84,15 @@ func (d *Decoder) Row(table, data string) (json.RawMessage, error) {
 	return compact(row)
 }
 
+// RowPartitions returns the partitions in which a table may have the row of a key: one, or all where the table is local
+// or only the app knows the partitioner.
+func (d *Decoder) RowPartitions(table, key string) []int {
+	if n, known := d.PartitionOf(key); known && !d.meta.Tables[table].Local {
+		return []int{n}
+	}
+	return d.meta.Numbers()
+}
+
 // untyped decodes what a codec has encoded, as far as that can be done without types.
 func (d *Decoder) untyped(by, data string) (json.RawMessage, error) {
 	text := TextCodec(store.Meta{Codec: by})

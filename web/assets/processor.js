@@ -7,6 +7,7 @@ import { Map, ownerName, stateOf } from "./map.js";
 import { Moves } from "./moves.js";
 import { Ago, Figure, Number, Picker, processorsOf, Table } from "./parts.js";
 import { useStore } from "./store.js";
+import { Tables } from "./tables.js";
 
 const scopeOf = (p) => `processor:${p.name}`;
 
@@ -101,6 +102,7 @@ export function Processor({ sample, about, actions }) {
       ${d && chosen !== null && chosen < d.owner.length && html`<${Partition} d=${d} n=${chosen} actions=${actions} rules=${sample.rules} name=${about} />`}</section>
     <div class="charts"><${Chart} title="Lag, in events" whole=${true} at=${at} every=${every} lines=${[{ label: "lag", colour: "--c3", fill: "--c3-pale", values: s.lag }]} />
       <${Chart} title="Events per second" at=${at} every=${every} lines=${[{ label: "appended", colour: "--c2", values: s.appended }, { label: "done", colour: "--c1", dash: [4, 3], values: s.done }]} /></div>
+    <${Tables} key=${about} about=${about} />
     ${d && html`<${Members} d=${d} />`}
     <${Moves} log=${log} />`;
 }
