@@ -15,10 +15,9 @@ import (
 	"github.com/runnel-go/runnel/internal/worker"
 )
 
-// SetRows lets the run of a script begin with rows, as if earlier events had set them. Rows
-// of a table with a TTL were set at the time of Appended where that was called before,
-// otherwise at that of the first event. It adds to earlier calls, and returns s. A row that
-// cannot be encoded, and a table that the processor does not have, are fatal to the test.
+// SetRows lets the run of a script begin with rows, as if they had been set when its first
+// event was appended. It adds to earlier calls, and returns s. A row that cannot be encoded,
+// and a table that the processor does not have, are fatal to the test.
 //
 // Tables are in memory, and their time is that of the events, which Appended sets: a row
 // with a TTL ends by that, and not by Wait. All events of a script are in one partition, so
@@ -32,10 +31,7 @@ func SetRows[V, T any](s *Script[T], table *runnel.Table[V], rows map[string]V) 
 	if app != any(s.stream.App()) || stream != s.stream.Name() {
 		s.t.Fatalf("runneltest: table %s is of stream %s, not of %s", name, stream, s.stream.Name())
 	}
-	given := givenRows{table: name, values: map[string]any{}}
-	if !s.stamp.IsZero() {
-		given.at = s.stamp.UnixMilli()
-	}
+	given := givenRows{name, map[string]any{}}
 	for key, row := range rows {
 		given.values[key] = row
 	}
@@ -70,21 +66,21 @@ func Rows[V any](t testing.TB, r *Result, table *runnel.Table[V]) map[string]V {
 // givenRows are rows that a script begins with.
 type givenRows struct {
 	table  string
-	at     int64 // when they were set, in ms; 0: with the first event
 	values map[string]any
 }
 
 // giveRows stores the rows that the script begins with.
 func (s *Script[T]) giveRows(in *tables) {
 	s.t.Helper()
+	var began int64
+	if s.events() > 0 {
+		ms, _, _ := strings.Cut(s.steps[0].id, "-")
+		began, _ = strconv.ParseInt(ms, 10, 64)
+	}
 	for _, given := range s.rows {
 		config := in.config(given.table)
 		if config == nil {
 			s.t.Fatalf("runneltest: table %s is not among the Tables of processor %s", given.table, s.processor)
-		}
-		if given.at == 0 && s.events() > 0 {
-			ms, _, _ := strings.Cut(s.steps[0].id, "-")
-			given.at, _ = strconv.ParseInt(ms, 10, 64)
 		}
 		ttl := in.rec.streams[s.stream.Name()].Meta.Tables[given.table].TTL
 		for key, value := range given.values {
@@ -94,7 +90,7 @@ func (s *Script[T]) giveRows(in *tables) {
 			}
 			row := store.Row{Value: data, There: true}
 			if ttl > 0 {
-				row.Until = given.at + ttl
+				row.Until = began + ttl
 			}
 			in.stored[given.table][key] = row
 		}

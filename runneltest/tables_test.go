@@ -131,7 +131,7 @@ func TestSentAndEmittedAreApart(t *testing.T) {
 	}
 }
 
-// A row ends by the time of the events, counted from when it was given or set.
+// A row ends by the time of the events, counted from the first event or from when it was set.
 func TestRowsEndByTheTimeOfTheScript(t *testing.T) {
 	began := time.UnixMilli(1_700_000_000_000)
 	given := map[string]account{"ada": {Sum: 10}}
@@ -147,7 +147,7 @@ func TestRowsEndByTheTimeOfTheScript(t *testing.T) {
 		run  func(s *runneltest.Script[order]) *runneltest.Script[order]
 		want []string
 	}{
-		{"with the first event", func(s *runneltest.Script[order]) *runneltest.Script[order] {
+		{"a minute before", func(s *runneltest.Script[order]) *runneltest.Script[order] {
 			return runneltest.SetRows(s, a.table, given).Appended(began).Records(order{"bob", 1}).
 				Appended(began.Add(59 * time.Minute)).Records(order{"", 0})
 		}, []string{"ada", "bob"}},
@@ -155,8 +155,8 @@ func TestRowsEndByTheTimeOfTheScript(t *testing.T) {
 			return runneltest.SetRows(s, a.table, given).Appended(began).Records(order{"", 0}).
 				Appended(began.Add(30 * time.Minute)).Records(order{"bob", 1}).Appended(began.Add(time.Hour)).Records(order{"", 0})
 		}, []string{"bob"}},
-		{"before the first event", func(s *runneltest.Script[order]) *runneltest.Script[order] {
-			return runneltest.SetRows(s.Appended(began), a.table, given).Appended(began.Add(time.Hour)).Records(order{"", 0})
+		{"however late they are given", func(s *runneltest.Script[order]) *runneltest.Script[order] {
+			return runneltest.SetRows(s.Appended(began).Records(order{"", 0}).Appended(began.Add(time.Hour)).Records(order{"", 0}), a.table, given)
 		}, nil},
 		{"set again", func(s *runneltest.Script[order]) *runneltest.Script[order] {
 			return runneltest.SetRows(s, a.table, given).Appended(began).Records(order{"ada", 1}).
