@@ -24,6 +24,10 @@
 //
 // By use, each with a test that shows what it promises:
 //
+//	totals       a running total of each customer, in a table, which counts each order once
+//	dedupe       each payment is passed on once, by its ID
+//	sessions     clicks of a user without a longer pause, as one record
+//	join         records of two streams that belong together
 //	telemetry    the mean of each device, in Redis: it survives crashes, and counts nothing twice
 //	outbox       into a database that refuses the late write of a former owner, by the epoch
 //	fanout       one event causes several sends, none of them twice
