@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/runnel-go/runnel/codec"
+	"github.com/runnel-go/runnel/internal/test/tier"
 	"github.com/runnel-go/runnel/runneltest"
 )
 
@@ -26,6 +27,7 @@ type lateStorm struct {
 // TestSimDelayedSeeds loses and doubles no delayed event, and moves none early or
 // out of order, whatever becomes of the workers that move them.
 func TestSimDelayedSeeds(t *testing.T) {
+	tier.Slow(t)
 	eachSeed(t, max(*seeds/8, 2), func(storm *storm, _ uint64) {
 		s := &lateStorm{storm: storm, delayed: map[string]bool{}, cancelled: map[string]bool{}}
 		s.more = s.waiting
