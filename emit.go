@@ -17,8 +17,8 @@ var ErrNotAtomic = errors.New("the context is of no iteration of an Atomic proce
 // write to both.
 var ErrOtherSlot = errors.New("in a Redis Cluster only a partition of the event's number can be emitted to")
 
-// Emit appends records with the ack of the iteration that ctx is of, or not at all: once,
-// however often the events are processed. It returns before that, and does no I/O but for
+// Emit appends records with the ack of the iteration that ctx is of (Events.Context), or not
+// at all: once, however often the events are processed. It returns before that, and does no I/O but for
 // the stream's metadata at the first call. A partition that is full delays the commit until
 // it has room, whatever Overflow says but OverflowDropOldest; the event's own stream never
 // does. It returns ErrNotAtomic, ErrOtherSlot, or the error of a record that cannot be

@@ -119,8 +119,8 @@ type ProcessorOptions struct {
 	// position, stored in either way. RUNNEL_READS, group or position; default ByGroup.
 	Reads Reads
 
-	// Tables are those that the function changes: each belongs to one processor, and to its
-	// stream. They make the processor Atomic.
+	// Tables are those that the function changes (Table.Rows). Each is of the processor's
+	// stream, and of no other processor. They make the processor Atomic.
 	Tables []State
 	// Atomic commits what an iteration emits (Stream.Emit) and changes (Table.Rows) in one
 	// step with its ack: all of it, once, or nothing. The processor reads ByPosition. Of a

@@ -15,8 +15,9 @@ import (
 // whatever dies when.
 //
 // The methods are for the function's own goroutine. Those that change rows panic outside
-// of an iteration. One that waits for Redis while the partition is lost does not return:
-// the function ends there, and its defers run.
+// of an iteration. One that waits for Redis while the partition is lost does not return,
+// nor does one that finds a row which cannot be decoded: the function ends there, its defers
+// run, and in the second case the event has failed.
 type Rows[V any] struct {
 	t  *table
 	in *rows.Table
@@ -24,7 +25,9 @@ type Rows[V any] struct {
 }
 
 // Rows returns the rows of the partition that ctx is of: the context of a ProcessFunc, or
-// of an iteration. It does no I/O. It panics if ctx is of no processor that has the table.
+// of an iteration. They are for that call of the function, and may be asked for in each
+// iteration, or once before the loop. It does no I/O. It panics if ctx is of no processor
+// that has the table.
 func (t *Table[V]) Rows(ctx context.Context) *Rows[V] {
 	sc, _ := ctx.Value(scopeKey{}).(*scope)
 	if sc == nil || sc.atomic == nil {
@@ -48,8 +51,9 @@ func rowsOf[V any](c *atomicState, t *table) *Rows[V] {
 	panic("runnel: table " + t.name + ": Rows: the processor does not have the table in its Tables")
 }
 
-// Get returns the row of a key, and whether there is one. What the row refers to must not
-// be changed but by Set. It reads from memory, once the partition's rows are there; before
+// Get returns the row of a key, and whether there is one: as it was set last, also in this
+// iteration. What the row refers to must not be changed but by Set: a change in place is
+// not stored. It reads from memory, once the partition's rows are there; before
 // that, and beyond TableOptions.Memory, it may block for a round trip.
 func (r *Rows[V]) Get(key string) (row V, ok bool) {
 	value, ok := r.in.Get(key)
@@ -59,8 +63,9 @@ func (r *Rows[V]) Get(key string) (row V, ok bool) {
 	return value.(V), true
 }
 
-// Set sets the row of a key, for TTL if the table has one. It panics if the key belongs to
-// another partition, unless the table is Local.
+// Set sets the row of a key, until TTL after Now if the table has one. It encodes row when
+// the iteration ends, and keeps it. It panics if the key belongs to another partition,
+// unless the table is Local.
 func (r *Rows[V]) Set(key string, row V) {
 	r.mustChange("Set", key)
 	until := int64(0)

@@ -15,11 +15,12 @@ import (
 )
 
 // A Table is rows by key: the state of one processor of a stream, which alone changes it,
-// by Rows. A row lies in the partition of its key, as the stream's partitioner says. The
-// methods of a Table may be called concurrently, and in any process that declares it.
+// by Rows. A row lies in the partition of its key, as the stream's partitioner says: beside
+// the events with that key. The methods of a Table may be called concurrently, and but for
+// Rows in any process that declares it. What they read is committed; see docs/tables.md.
 type Table[V any] struct{ *table }
 
-// State is a Table of any type.
+// State is a Table of any type, for ProcessorOptions.Tables.
 type State interface{ state() *table }
 
 // table is a Table without its type.
@@ -38,26 +39,27 @@ func (t *table) state() *table { return t }
 
 // TableOptions configure a table. A zero field takes its default.
 type TableOptions struct {
-	// Codec is that of the rows; default MsgPack. It cannot change under a name, nor can
-	// V but as the codec allows.
+	// Codec is that of the rows; default MsgPack. It cannot change under the table's name.
+	// V can as far as the codec decodes what is stored: it may gain fields.
 	Codec codec.Codec
 	// TTL is how long a row stays that is not set again, by the partition's own time: that
 	// of its latest event. So nothing ends during an outage that the events which wait
 	// would have prolonged. At least a millisecond; 0: rows stay.
 	TTL time.Duration
-	// Local says that a key belongs to the partition that sets it, whatever the
-	// partitioner says: as for IDs that are unique for each key of the stream.
+	// Local says that a row belongs to the partition that sets it, whatever the partitioner
+	// says of its key: as for IDs that come with one key of the stream only. Keys of the
+	// stream share partitions: an ID that is unique for its key alone needs that key, too.
 	Local bool
-	// Memory bounds the bytes of encoded rows that a worker keeps of this table, about.
-	// Beyond it Redis is asked for each row that is not there. RUNNEL_TABLE_MEMORY;
-	// default 256 MiB.
+	// Memory is about how many bytes of encoded rows a worker keeps of this table. Beyond
+	// it Redis is asked for each row that is not in memory. RUNNEL_TABLE_MEMORY; default
+	// 256 MiB.
 	Memory int64
 }
 
 const defaultTableMemory = 256 << 20
 
-// NewTable declares a table of rows V, of a stream. One processor may have it, in
-// ProcessorOptions.Tables. A nil opts is all defaults. It does no I/O. It panics if the
+// NewTable declares a table of rows V, of a stream. One processor of the stream has it, in
+// ProcessorOptions.Tables; a process that only reads it has none. A nil opts is all defaults. It does no I/O. It panics if the
 // stream has a table of that name, if the name has other characters than letters, digits,
 // "_" and "-", if an option is out of range, if the codec rejects V, and after Run.
 func NewTable[V, T any](s *Stream[T], name string, opts *TableOptions) *Table[V] {
@@ -175,7 +177,7 @@ func (t *Table[V]) Get(ctx context.Context, key string) (row V, ok bool, err err
 	return t.GetAt(ctx, o.Partitioner.Func(key, o.Partitions), key)
 }
 
-// GetAt is Get for a row that lies in a partition, counted from 0.
+// GetAt is Get for a row that lies in a partition, counted from 0, as Event.Partition is.
 func (t *Table[V]) GetAt(ctx context.Context, partition int, key string) (row V, ok bool, err error) {
 	c, err := t.client(ctx)
 	if err != nil {
@@ -193,7 +195,8 @@ func (t *Table[V]) GetAt(ctx context.Context, partition int, key string) (row V,
 
 // All yields the rows, partition by partition and in no order, from Redis in pages of
 // about 128. Rows that change meanwhile are yielded as they were or as they are; one that
-// is there all the while at least once. It ends with the first error.
+// is there all the while at least once. Rows that have ended are among them until they are
+// removed; see Row.Until. It ends with the first error.
 func (t *Table[V]) All(ctx context.Context) iter.Seq2[Row[V], error] {
 	return func(yield func(Row[V], error) bool) {
 		c, err := t.client(ctx)

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -124,4 +125,46 @@ func TestATableIsWhatItWasDeclared(t *testing.T) {
 			t.Errorf("Get of a row that is none: %v", err)
 		}
 	})
+}
+
+// A row that cannot be decoded ends the function where it was asked for, and fails the event; others go on.
+func TestARowThatCannotBeDecodedFailsTheEvent(t *testing.T) {
+	stream := &runnel.StreamOptions{Partitions: 1}
+	var returned, ended, added []int
+	runneltest.Sim(t, func(o *runnel.Options) *runnel.App {
+		s := newSumming(o, stream, nil)
+		s.process(runnel.Each(func(ctx context.Context, _ *runnel.Event, i item) error {
+			defer func() { ended = append(ended, i.N) }()
+			err := s.add(ctx, i)
+			returned = append(returned, i.N)
+			return err
+		}), runnel.ProcessorOptions{Retry: &runnel.Retry{Max: 1}})
+		return s.app
+	}, func(c *runneltest.Cluster) {
+		s := newSumming(c.Options("sender"), stream, nil)
+		defer s.app.Close()
+		if err := c.Redis().HSet(c.Context(), "__rows:contract.items.sums.0", "1", "\xc1").Err(); err != nil {
+			t.Fatal(err)
+		}
+		if err := s.items.Send(c.Context(), items(1, 2, 11, 3)...); err != nil {
+			t.Fatal(err)
+		}
+		c.Start("a")
+		c.Sleep(time.Minute)
+		for _, key := range []string{"1", "2", "3"} {
+			row, ok, err := s.table.Get(c.Context(), key)
+			if (err != nil) != (key == "1") || err != nil && !strings.Contains(err.Error(), `table sums: decode the row of key "1"`) {
+				t.Errorf("Get %s: %v", key, err)
+			}
+			if ok {
+				added = append(added, row.Total)
+			}
+		}
+		if n := c.Redis().XLen(c.Context(), "__dead:contract.items.p.0").Val(); n != 2 {
+			t.Errorf("%d dead letters, want 2", n)
+		}
+	})
+	if !slices.Equal(ended, []int{1, 2, 11, 3}) || !slices.Equal(returned, []int{2, 3}) || !slices.Equal(added, []int{2, 3}) {
+		t.Errorf("ended with %v, returned with %v, added %v", ended, returned, added)
+	}
 }
