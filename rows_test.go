@@ -1,4 +1,4 @@
-// The time by which rows end is that of the partition, whoever owns it: it never goes back.
+// The time by which rows end is that of the partition, under any owner: it never goes back.
 
 package runnel_test
 

@@ -241,7 +241,7 @@ func (s *shop) stateOf(processor string) inspect.ProcessorState {
 	return printed[inspect.ProcessorState](s, "processor", "info", "orders/"+processor)
 }
 
-// doctor names a table that cannot be committed to, and one that nobody keeps up any more.
+// doctor names a table that cannot be committed to, and one that no processor keeps up any more.
 func TestDoctorOfTables(t *testing.T) {
 	s := summed(t, sales...)
 	clean := s.untyped("doctor")

@@ -231,6 +231,25 @@ func TestRedisIsAskedForWhatIsNotHeld(t *testing.T) {
 	}
 }
 
+// A row that was set while the table had a TTL stays once it has none, however it comes into memory.
+func TestRowsStayWithoutATTL(t *testing.T) {
+	for _, loaded := range []bool{false, true} {
+		p, from := &Partition{}, &redis{rows: map[string]store.Row{"a": {Value: "1", Until: 5, There: true}}}
+		rows := table(p, from, 1<<20)
+		rows.cfg.Ends = false
+		if loaded { // as a Page of a table that is Lasting: without times
+			from.rows["a"] = store.Row{Value: "1", There: true}
+			if err := rows.Load(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+		}
+		p.Begin("9-0")
+		if _, ok := rows.Get("a"); !ok {
+			t.Errorf("loaded %v: the row is gone", loaded)
+		}
+	}
+}
+
 func TestAnIterationIsBounded(t *testing.T) {
 	p, from := &Partition{}, &redis{rows: map[string]store.Row{}}
 	rows := table(p, from, 1<<30)

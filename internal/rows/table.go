@@ -103,6 +103,9 @@ func (t *Table) find(key string) *Row {
 		if stored, err = t.cfg.Source.Row(t.cfg.Place, key); err != nil {
 			panic(Failure{err})
 		}
+		if !t.cfg.Ends {
+			stored.Until = 0 // it was set while the table had a TTL
+		}
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()

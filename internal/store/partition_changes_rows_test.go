@@ -160,7 +160,7 @@ func TestOutputsOfCommits(t *testing.T) {
 		for range 3 {
 			add("wide", 0, &others, wide...)
 		}
-		add("wide", 0, nil, "", "") // nobody counts it
+		add("wide", 0, nil, "", "") // without a counter
 		add("wide", 0, &others, "data", strings.Repeat("\x00\xff", 100_000))
 		e.must(e.store(w.next(2, "1-3", ch)))
 		ch.Stored()
