@@ -114,8 +114,8 @@ security: ## do the documented rights suffice, does anything show a secret, is m
 mutants: ## does a test notice each rule of the fence that is switched off?
 	$(GO) test -vet off -timeout $(TIMEOUT) -parallel 6 ./internal/test/mutants
 
-sim-short: ## 40 simulated clusters in fake time, and some with full streams
-	RUNNEL_SIM_SEEDS=40 $(SIM) test -vet off -run '^TestSimSeeds$$|^TestCluster$$' -timeout $(TIMEOUT) ./runneltest ./rebalance
+sim-short: ## 32 simulated clusters in fake time, and some with retries, with full streams, with stages
+	RUNNEL_SIM_SEEDS=32 $(SIM) test -vet off -run '^TestSimSeeds$$|^TestSimRetrySeeds$$|^TestCluster$$' -timeout $(TIMEOUT) ./runneltest ./rebalance
 	$(SIM) test -vet off -run '^TestSimOverflowSeeds$$|^TestSimExactly$$' -timeout $(TIMEOUT) ./runneltest
 	RUNNEL_SIM_SEEDS=20 $(SIM) test -vet off -run '^TestSimStagesSeeds$$' -timeout $(TIMEOUT) ./stage
 
