@@ -12,18 +12,17 @@ import (
 // processor.
 var ErrNotAtomic = errors.New("the context is of no iteration of an Atomic processor")
 
-// ErrOtherSlot is returned by Emit in a Redis Cluster for a record of a partition with
-// another number than that of the event: it lies in another slot, and one step cannot
-// write to both.
-var ErrOtherSlot = errors.New("in a Redis Cluster only a partition of the event's number can be emitted to")
-
 // Emit appends records with the ack of the iteration that ctx is of (Events.Context), or not
 // at all: once, however often the events are processed. It returns before that, and does no I/O but for
 // the stream's metadata at the first call. A partition that is full delays the commit until
 // it has room, whatever Overflow says but OverflowDropOldest; the event's own stream never
-// does. It returns ErrNotAtomic, ErrOtherSlot, or the error of a record that cannot be
-// encoded; then nothing of the call is emitted. It may be called concurrently within the
-// iteration.
+// does. It returns ErrNotAtomic, or the error of a record that cannot be encoded; then
+// nothing of the call is emitted. It may be called concurrently within the iteration.
+//
+// With the key layout of Redis Cluster a partition with another number than the event's
+// lies in another slot, which no step can write together with this one. The record is then
+// kept with the ack, and appended there right after it, once and in order. The first time,
+// Emit asks that partition what it has, and returns an error if the ownership ends meanwhile.
 func (s *Stream[T]) Emit(ctx context.Context, records ...T) error {
 	out := make([]Outgoing[T], len(records))
 	for i, r := range records {
@@ -97,8 +96,9 @@ func (s *Stream[T]) output(sc *scope, o *StreamOptions, out Outgoing[T]) (store.
 		return store.Output{}, err
 	case len(fields) > mostOutputTexts:
 		return store.Output{}, fmt.Errorf("it has more than %d fields", mostOutputTexts/2)
-	case !sc.atomic.src.Reaches(partition):
-		return store.Output{}, fmt.Errorf("partition %d, from %d: %w", partition, sc.partition, ErrOtherSlot)
+	}
+	if err := sc.atomic.src.Reach(store.StreamPartition{Stream: s.name, Partition: partition}); err != nil {
+		return store.Output{}, err
 	}
 	return store.Output{Stream: s.name, Partition: partition, Fields: fields, Sent: &s.sent.Sent}, nil
 }

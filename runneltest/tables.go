@@ -149,8 +149,8 @@ func (t *tables) Page(of store.Table, _ uint64) (page []store.KeyedRow, next uin
 	return page, 0, nil
 }
 
-// Reaches is worker.Source.Reaches.
-func (s *source) Reaches(int) bool { return true }
+// Reach is worker.Source.Reach.
+func (s *source) Reach(store.StreamPartition) error { return nil }
 
 // commit stores what the iteration that ends has changed.
 func (t *tables) commit() {

@@ -18,6 +18,7 @@ const (
 	ErrorOfNoEvent   = at + "error-of-no-event"
 	EventEndsWorkers = at + "event-ends-workers"
 	EventsLost       = at + "events-lost"
+	OutputsLost      = at + "outputs-lost"
 	EventsMayBeGone  = at + "events-may-be-gone"
 	EventsWait       = at + "events-wait"
 	Eviction         = at + "eviction"

@@ -69,6 +69,9 @@ var Kinds = []Kind{
 	{Extension: "table", Name: "rows", Per: PerTable, What: "rows", Count: "HLEN", Probe: "HLEN", Large: true, Roles: Everyone},
 	{Extension: "table", Name: "until", Per: PerTable, What: "rows", Count: "-", Probe: "ZCARD", Large: true, Roles: Everyone},
 
+	{Extension: "table", Name: "out", Per: PerOwner, What: "outputs", Count: "XLEN", Probe: "XLEN", Large: true, Roles: Everyone &^ Produce},
+	{Extension: "table", Name: "hop", Per: PerPartition, What: "outputs", Count: "-", Probe: "HLEN", Large: true, Roles: Work | Operate},
+
 	{Extension: "stage", Name: "ent", Per: PerPartition, What: "entities", Count: "HLEN", Probe: "HLEN", Large: true, Roles: Everyone},
 	{Extension: "stage", Name: "entseq", Per: PerPartition, What: "entities", Count: "-", Probe: "GET", Roles: Everyone &^ Watch},
 	{Extension: "stage", Name: "touch", Per: PerPartition, What: "visits", Count: "ZCARD", Probe: "ZCARD", Large: true, Roles: Everyone},

@@ -146,7 +146,7 @@ func TestNames(t *testing.T) {
 	defer c.Close()
 	equal(t, "place", c.Partition("a.b", "printer", 3), Partition{"a.b", "printer", 3,
 		"__strm:example.a.b.3", "__lock:example.a.b.printer.3", "__own:example.a.b.printer.3",
-		"__parked:example.a.b.printer.3", "__retry:example.a.b.printer.3", "__dead:example.a.b.printer.3", "__due:example.a.b.3"})
+		"__parked:example.a.b.printer.3", "__retry:example.a.b.printer.3", "__dead:example.a.b.printer.3", "__out:example.a.b.printer.3", "__due:example.a.b.3"})
 }
 
 func TestKillIsRefused(t *testing.T) {

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/runnel-go/runnel/internal/help"
+	"github.com/runnel-go/runnel/internal/keys"
 	"github.com/runnel-go/runnel/internal/redisconn"
 )
 
@@ -52,6 +53,7 @@ type Partition struct {
 	Log, Lock, Own    string // the partition's entries, its lock, its ownership hash
 	Parked, Retry     string // parked events: their fields, and their states
 	Dead              string // dead letters
+	Outbox            string // what its commits emitted to other slots, and has not come there
 	Due               string // delayed events by due time, shared by the stream's processors
 }
 
@@ -66,6 +68,7 @@ func (c *core) Partition(stream, processor string, partition int) Partition {
 		Parked: c.keys.Parked(stream, processor, partition),
 		Retry:  c.keys.Retry(stream, processor, partition),
 		Dead:   c.keys.Dead(stream, processor, partition),
+		Outbox: keys.MustKind("out").Key(c.keys, stream, processor, "", partition),
 		Due:    c.dueKeys(stream, partition).Due,
 	}
 }

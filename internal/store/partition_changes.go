@@ -2,7 +2,6 @@ package store
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -26,7 +25,7 @@ type TableChanges struct {
 	Rows  map[string]Row
 }
 
-// An Output is a record for any partition in the same slot.
+// An Output is a record for any partition. One in another slot gets it by way of the outbox.
 type Output struct {
 	Stream    string
 	Partition int
@@ -68,21 +67,30 @@ func (c Owner) changesCall(ctx context.Context, one Commit, args []any) (call *r
 	if ch.Time > 0 {
 		ended = ch.Time
 	}
-	if len(ch.Settled) > 0 {
-		names = append(names, p.Retry, p.Parked)
-	}
 	outputs, size := map[target][]int{}, 5+len(ch.Settled)+4*len(ch.Tables)
+	var boxed []any
 	for i, o := range ch.Outputs {
 		t := target{o.Stream, o.Partition}
+		if !c.Reaches(p.Number, o.Partition) {
+			boxed = box(StreamPartition{Stream: o.Stream, Partition: o.Partition}, boxed, o.Fields)
+			continue
+		}
 		if outputs[t] == nil {
 			to = append(to, t)
 		}
 		outputs[t], size = append(outputs[t], i), size+1+len(o.Fields)
 	}
+	if one.Boxes > 0 {
+		names = append(names, p.Outbox)
+	}
+	if len(ch.Settled) > 0 {
+		names = append(names, p.Retry, p.Parked)
+	}
 	for _, t := range ch.Tables {
 		size += 4 * len(t.Rows)
 	}
-	args = append(slices.Grow(args, size+2*len(to)), ch.grows(), ended, len(ch.Settled), len(ch.Tables), len(to))
+	args = append(slices.Grow(args, size+2*len(to)), ch.grows(), ended, len(ch.Settled), len(ch.Tables), len(to), one.Boxes, one.Epoch, one.Boxed)
+	args = append(args, boxed...)
 	args = appendTexts(args, ch.Settled)
 	for _, t := range ch.Tables {
 		names = append(names, t.Table.Rows, t.Table.Until)
@@ -173,20 +181,11 @@ func (e *TargetFullError) Unwrap() error { return ErrFull }
 // AwaitRoom blocks until the partition has room, by its stream's overflow policy, or until ctx ends. A policy that
 // would refuse waits here, too: what is to be appended was emitted already.
 func (c Producer) AwaitRoom(ctx context.Context, e *TargetFullError, tell func(error)) {
-	p := &part{Append: &Append{Stream: e.Stream, Partition: e.Partition}, log: c.keys.Partition(e.Stream, e.Partition), out: &Appended{}, need: e.Wanted}
+	p := &part{Append: &Append{Stream: e.Stream, Partition: e.Partition}, log: c.keys.Partition(e.Stream, e.Partition), need: e.Wanted}
 	for ctx.Err() == nil {
-		var err error
-		if p.meta, err = MetaStore(c).recentMeta(ctx, e.Stream); err == nil {
-			var open []*part
-			open, _ = c.makeRoom(ctx, []*part{p})
-			if len(open) > 0 {
-				return
-			}
-			err = errors.Join(p.out.Err)
-			p.out.Err = nil
-		}
+		err := c.tryRoom(ctx, p)
 		if err == nil {
-			err = p.full
+			return
 		}
 		tell(err)
 		p.wait.sleep(ctx)

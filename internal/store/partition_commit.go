@@ -26,6 +26,9 @@ type Commit struct {
 	Large    bool     // the entry at Committed may be large
 
 	Changes *Changes // that are stored in the same step, nil for none
+	Epoch   int64    // of the ownership
+	Boxes   int64    // so many of its outputs are for other slots; see Owner.Boxes
+	Boxed   int64    // so many of those of earlier commits of this ownership
 }
 
 // A Place is up to where an owner has read a partition by position.

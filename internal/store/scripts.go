@@ -41,6 +41,8 @@ var (
 	goneScript      = script("gone")
 	commitScript    = script("prelude", "size", "present", "commit", "commit_position")
 	changesScript   = script("prelude", "size", "present", "commit", "commit_changes")
+	outboxScript    = script("outbox")
+	hopScript       = script("prelude", "hop")
 	continuesScript = script("prelude", "present", "continues")
 	rowScript       = script("row")
 	clearScript     = script("clear")

@@ -139,6 +139,19 @@ func waited(ctx context.Context, full *FullError) error {
 	return fmt.Errorf("%w while waiting for room: %w", ctx.Err(), full)
 }
 
+// tryRoom makes room for what a partition needs, once, as its stream's overflow policy says, but does not drop what was not
+// processed under any other: nil is that there is some, or others have just taken it.
+func (c Producer) tryRoom(ctx context.Context, p *part) error {
+	switch r := c.room(ctx, []*part{p})[0]; {
+	case r.err != nil:
+		return r.err
+	case p.meta.MaxLen <= 0 || r.Length+int64(p.need) <= p.meta.MaxLen || r.dropped > 0:
+		return nil
+	default:
+		return &r.FullError
+	}
+}
+
 // roomsPerTrip is how many scripts that make room run in a row: each looks at all groups.
 const roomsPerTrip = 16
 

@@ -17,6 +17,7 @@ type Counters struct {
 	Processed atomic.Int64 // handled, or ignored after a failure
 	Acked     atomic.Int64 // confirmed by Redis
 	Commits   atomic.Int64 // by position, with or without changes
+	Hops      atomic.Int64 // outputs that came to another slot
 	Repeated  atomic.Int64 // delivered though an earlier owner may have begun them
 	Ignored   atomic.Int64 // failed under Ignore
 	Failed    atomic.Int64 // failed under a Retry, each attempt

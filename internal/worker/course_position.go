@@ -127,6 +127,7 @@ func (c byPosition) confirm(ctx context.Context, work []*partition) (of []*parti
 		case err == nil:
 			p.commits++
 			c.m.count.Commits.Add(1)
+			p.outbox.stored(commits[i])
 		case p.staging != nil && refused(err):
 			c.m.hold(p, err)
 			errs[i] = errHeld
@@ -165,6 +166,7 @@ func (p *partition) nextCommit(large bool) (one store.Commit, ok bool) {
 	}
 	if s != nil {
 		s.takeWith(&one)
+		p.outbox.number(&one)
 	}
 	return one, true
 }

@@ -186,6 +186,9 @@ func (m *member) own(p *partition, pos store.Takeover) {
 	if p.staging != nil {
 		m.wg.Go(func() { m.load(p) })
 	}
+	if p.outbox != nil {
+		m.wg.Go(p.outbox.run)
+	}
 	m.fetch.add(p)
 	m.w.forwarder.add(p)
 	if p.life.isEnding() { // lost already, before fetcher and forwarder knew of it

@@ -41,6 +41,7 @@ type partition struct {
 	commits     int64        // that were stored; of the acker
 	connections int64        // of the reader when its server was known to be where the buffer is; of the reader
 	staging     *staging     // nil unless the processor is atomic
+	outbox      *outbox      // nil unless there are slots that commits do not reach
 	reach       atomic.Int64 // what may be begun behind the committed position, as it is wanted
 	reached     atomic.Int64 // that Redis knows
 
@@ -105,6 +106,7 @@ func newPartition(m *member, place store.Partition, number store.Claim, pos stor
 	p.source.timing = timing{to: m.latencies.partition(place.Number), behind: &m.latencies.behind, running: &p.running}
 	p.source.restore(m, pos)
 	p.prepare(m, pos.Committed)
+	p.outbox = newOutbox(m, p)
 	own := context.WithValue(context.WithoutCancel(m.ctx), ownershipKey{}, &Ownership{p: p, m: m, again: newSignal()})
 	p.ctx, p.cancel = context.WithCancelCause(own)
 	return p

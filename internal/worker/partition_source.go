@@ -11,6 +11,7 @@ import (
 	"github.com/runnel-go/runnel/internal/monotime"
 	"github.com/runnel-go/runnel/internal/redisconn"
 	"github.com/runnel-go/runnel/internal/retryqueue"
+	"github.com/runnel-go/runnel/internal/store"
 )
 
 // A partitionSource is the Source of the consumer of one ownership. Only the consumer's
@@ -42,6 +43,9 @@ func (s *partitionSource) Take(n int, within time.Duration) ([]redisconn.Entry, 
 	if s.p.staging.full() {
 		s.p.flush() // a loss is seen below
 	}
+	for s.p.outbox.full() && !s.p.life.isEnding() {
+		doze(s.p.buffer.Ready(), -1)
+	}
 	for {
 		entries, err := s.nextTurn(n, within)
 		switch {
@@ -58,7 +62,7 @@ func (s *partitionSource) Take(n int, within time.Duration) ([]redisconn.Entry, 
 }
 
 func (s *partitionSource) Next(done string, checked bool) (e redisconn.Entry, ok bool) {
-	if s.stale.Load() || s.careful || s.deaths.event != "" || !s.retries.Idle() || s.retries.Most(1) == 0 || s.retries.Runs(done) || !checked && s.p.held.Load() || s.p.staging.full() {
+	if s.stale.Load() || s.careful || s.deaths.event != "" || !s.retries.Idle() || s.retries.Most(1) == 0 || s.retries.Runs(done) || !checked && s.p.held.Load() || s.p.staging.full() || s.p.outbox.full() {
 		s.Ack([]string{done})
 		return redisconn.Entry{}, false
 	}
@@ -278,8 +282,11 @@ func (s *partitionSource) finish(ids []string) {
 	s.p.staging.done(ids[len(ids)-1], func() { s.tellAcker(s.p.buffer.Done(ids)) })
 }
 
-func (s *partitionSource) Reaches(partition int) bool {
-	return partition == s.p.keys.Number || !s.parked.i.w.client.Clustered()
+func (s *partitionSource) Reach(to store.StreamPartition) error {
+	if s.p.outbox == nil || to.Partition == s.p.keys.Number {
+		return nil
+	}
+	return s.p.outbox.reach(to)
 }
 
 func (s *partitionSource) tellAcker(tell, hurry bool) {

@@ -50,6 +50,7 @@ func (r *releaser) end(p *partition) {
 			// The function may still write somewhere: the lock keeps others out until it expires.
 			r.m.ownerships.addStuck(p)
 		case quiet && p.flush():
+			p.outbox.handOver()
 			r.unlock(p)
 		case quiet && p.life.behind.Load():
 			r.unlock(p)

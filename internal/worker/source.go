@@ -7,6 +7,7 @@ import (
 	"github.com/runnel-go/runnel/internal/redisconn"
 	"github.com/runnel-go/runnel/internal/retryqueue"
 	"github.com/runnel-go/runnel/internal/rows"
+	"github.com/runnel-go/runnel/internal/store"
 )
 
 // An Input is what a consumer has of one ownership of a partition.
@@ -94,8 +95,9 @@ type Gate interface {
 
 // A Settler takes the outcomes of taken entries.
 type Settler interface {
-	// Reaches reports whether a commit can append to a partition of any stream with this number.
-	Reaches(partition int) bool
+	// Reach makes sure that a commit can emit to a partition. It may block, for the first time; with an error the ownership
+	// is over. It may be called concurrently.
+	Reach(to store.StreamPartition) error
 
 	// Ack marks these entries as done. Their IDs ascend. What Input.Rows has pending is committed with them, by Next, too.
 	Ack(ids []string)

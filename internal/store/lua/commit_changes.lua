@@ -3,19 +3,25 @@
 -- at the first write, and only there: one that needs some stands before a commit that grows, one that needs none before
 -- one that only deletes and moves on, so that this passes a full server.
 --
--- KEYS    behind those of commit.lua: states of parked events and these events, if any is settled; rows and times of
---         each table; the partitions that are appended to
+-- KEYS    behind those of commit.lua: the outbox, if anything is for other slots; states of parked events and these events, if
+--         any is settled; rows and times of each table; the partitions that are appended to
 -- ARGV    behind those of commit.lua: 8 1 if it grows, else 0   9 the partition's time, in ms, '' if no row ends by it   10 number of settled
---         events   11 of tables   12 of partitions
+--         events   11 of tables   12 of partitions   13 of entries for the outbox   14 the epoch and 15 the number of what
+--         was last put there by this tenure, which make the IDs there
+--         for each entry of the outbox the number of its fields and values, and these, with its target before them;
 --         the IDs of the settled events; for each table: numbers of rows that are set, of deleted ones, of times that
 --         are set and removed, then key, value / key / ms, key / key; for each partition: the length that it may have
 --         or 0, its number of entries, and for each the number of its fields and values, and these
 -- Replies as commit.lua does, and 'FULL <i>' if partition i has no room: then nothing was done
 local call, argv, may = redis.call, ARGV, redis.acl_check_cmd or function() return true end
-local settled, tables, targets = tonumber(argv[10]), tonumber(argv[11]), tonumber(argv[12])
-local first = settled > 0 and 5 or 3 -- key of a table
+local settled, tables, targets, boxed = tonumber(argv[10]), tonumber(argv[11]), tonumber(argv[12]), tonumber(argv[13])
+local parked = boxed > 0 and 4 or 3 -- the key of the states
+local first = settled > 0 and parked + 2 or parked -- key of a table
 
 local function number_at(i) return tonumber(argv[i]) end
+
+local start = 16 -- the argument behind the outbox's entries
+for _ = 1, boxed do start = start + 1 + number_at(start) end
 
 local function check(name, key, ...)
 	if not may(name, key, ...) then return redis.error_reply('NOPERM this user has no right to run ' .. name .. ' on ' .. key) end
@@ -23,9 +29,14 @@ end
 
 -- What would refuse a part of the commit, nil for nothing.
 local function obstacle()
-	local key, at = first, 13 + settled
+	local key, at = first, start + settled
+	if boxed > 0 then
+		call('XLEN', KEYS[3])
+		local no = check('XADD', KEYS[3], '*', 'a', 'b')
+		if no then return no end
+	end
 	if settled > 0 then
-		for k = 3, 4 do
+		for k = parked, parked + 1 do
 			call('HLEN', KEYS[k])
 			local no = check('HDEL', KEYS[k], 'a')
 			if no then return no end
@@ -73,11 +84,27 @@ local function with(name, key, from, n, width)
 	return stop
 end
 
+-- Puts what is for other slots into the outbox. An ID there that is not larger than those before is refused, by the first of
+-- these writes: hence they come first.
+local function box()
+	local at, number = 16, number_at(15)
+	for i = 1, boxed do
+		local width = number_at(at)
+		local id = argv[14] .. '-' .. string.format('%.0f', number + i)
+		local put = redis.pcall('XADD', KEYS[3], id, unpack(argv, at + 1, at + width))
+		if type(put) == 'table' and put.err then
+			if put.err:find('equal or smaller', 1, true) then return 'BEHIND its outbox has newer entries than ' .. id end
+			return put
+		end
+		at = at + 1 + width
+	end
+end
+
 local function write()
-	local key, at = first, 13 + settled
+	local key, at = first, start + settled
 	if settled > 0 then
-		with('HDEL', KEYS[3], 13, settled, 1)
-		with('HDEL', KEYS[4], 13, settled, 1)
+		with('HDEL', KEYS[parked], start, settled, 1)
+		with('HDEL', KEYS[parked + 1], start, settled, 1)
 	end
 	for _ = 1, tables do
 		local sets, dels, times, lasting = number_at(at), number_at(at + 1), number_at(at + 2), number_at(at + 3)
@@ -106,7 +133,7 @@ local function write()
 	end
 end
 
-local no = refusal(prepare)
+local no = refusal(prepare) or box()
 if no then return no end
 write()
 return advance() or 'OK'

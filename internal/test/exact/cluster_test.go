@@ -1,4 +1,4 @@
-// A cluster whose slots move: rows, positions and outputs of a partition lie in one slot, and move with it.
+// A cluster whose slots move: rows, positions and the outbox of a partition lie in one slot, and move with it; its outputs go to others.
 
 //go:build unix
 
@@ -17,7 +17,7 @@ import (
 func TestSlotsThatMove(t *testing.T) {
 	tier.Slow(t)
 	set := redistest.StartCluster(t, 3, 0)
-	c := newCrew(t, set.Client(t), setup{URL: set.URL(), Parts: [3]int{16, 16, 16}}, keys.Cluster)
+	c := newCrew(t, set.Client(t), setup{URL: set.URL()}, keys.Cluster)
 	c.reap(crewSize)
 	wait := c.produce(c.setup.URL, events(12_000), 10, 15*time.Millisecond)
 	nodes := set.Nodes()

@@ -6,6 +6,7 @@ package exact_test
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -77,7 +78,7 @@ func newCrew(t *testing.T, rdb redis.UniversalClient, s setup, layout string) *c
 func onServer(t *testing.T, s setup) (*crew, *redistest.Server) {
 	srv := redistest.Start(t, "--appendonly", "yes", "--appendfsync", "always", "--auto-aof-rewrite-min-size", "64mb")
 	s.URL = srv.URL()
-	c := newCrew(t, srv.Client(t), s, keys.Standalone)
+	c := newCrew(t, srv.Client(t), s, cmp.Or(s.Layout, keys.Standalone))
 	c.addr = srv.Addr()
 	return c, srv
 }
@@ -255,6 +256,9 @@ func (c *crew) left() (out string) {
 			}
 			if n, err := c.rdb.HLen(ctx, c.keys.Parked(streams[i], name, p)).Result(); n > 0 || err != nil {
 				out += fmt.Sprintln(key, n, "are parked", err)
+			}
+			if n, err := c.rdb.XLen(ctx, keys.MustKind("out").Key(c.keys, streams[i], name, "", p)).Result(); n > 0 || err != nil {
+				out += fmt.Sprintln(key, n, "outputs have not come", err)
 			}
 		}
 	}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/runnel-go/runnel"
 	"github.com/runnel-go/runnel/admin"
+	"github.com/runnel-go/runnel/internal/keys"
 	"github.com/runnel-go/runnel/internal/test/tier"
 )
 
@@ -33,6 +34,8 @@ var deliveries = []struct {
 	{"full", setup{Narrow: true}, 8},
 	{"full with retries", setup{Narrow: true, Order: runnel.OrderKey, Batch: 8}, 8},
 	{"rows that end", setup{TTL: true}, 8},
+	{"by outbox", setup{Layout: keys.Cluster, Order: runnel.OrderKey}, 8},
+	{"by outbox, full", setup{Layout: keys.Cluster, Narrow: true, Batch: 8}, 8},
 }
 
 // What fails leaves nothing until it succeeds, and what is given up leaves nothing at all.
@@ -40,6 +43,7 @@ func TestDeliveries(t *testing.T) {
 	tier.Slow(t)
 	for _, d := range deliveries {
 		t.Run(d.name, func(t *testing.T) {
+			t.Parallel()
 			c, _ := onServer(t, d.setup)
 			c.reap(crewSize)
 			stop := c.releases()

@@ -87,3 +87,34 @@ func TestSentinelFailovers(t *testing.T) {
 	wait()
 	c.finish(crewSize)
 }
+
+// A master of a cluster dies while its replica is behind, which takes its place: it forgets commits, what was emitted by them and
+// what had come. What counts was confirmed by replicas before the next step, so what is left is exact.
+func TestClusterFailoversThatForget(t *testing.T) {
+	tier.Slow(t)
+	set := redistest.StartCluster(t, 3, 1)
+	c := newCrew(t, set.Client(t), setup{URL: set.URL(), Safe: true}, keys.Cluster)
+	c.reap(crewSize)
+	wait := c.produce(c.setup.URL, events(8_000), 10, 25*time.Millisecond)
+	for range 4 {
+		c.rest(time.Second)
+		slot := set.Slot(c.keys.Partition(streams[c.rng.IntN(3)], c.rng.IntN(5)))
+		master := set.Owner(slot)
+		replica := set.ReplicaOf(master)
+		replica.WaitSync(t, master)
+		replica.Freeze()
+		c.rest(100*time.Millisecond + time.Duration(c.rng.Int64N(int64(400*time.Millisecond)))) // that is forgotten
+		c.excuse()
+		master.Kill()
+		replica.Thaw()
+		set.WaitFailover(slot, master)
+		c.reap(crewSize)
+		c.rest(time.Second)
+		master.Restart()
+		set.Settle()
+		c.kill(c.pick())
+		c.reap(crewSize)
+	}
+	wait()
+	c.finish(crewSize)
+}

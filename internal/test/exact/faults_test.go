@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/runnel-go/runnel/admin"
+	"github.com/runnel-go/runnel/internal/keys"
 	"github.com/runnel-go/runnel/internal/test/faultproxy"
 	"github.com/runnel-go/runnel/internal/test/redistest"
 	"github.com/runnel-go/runnel/internal/test/tier"
@@ -189,7 +190,13 @@ func (c *crew) hurt(faults []fault, times int) {
 // partition are refused.
 func TestFaults(t *testing.T) {
 	tier.Slow(t)
-	c, srv := onServer(t, setup{})
+	t.Run("in one step", func(t *testing.T) { faults(t, keys.Standalone) })
+	t.Run("by outbox", func(t *testing.T) { faults(t, keys.Cluster) })
+}
+
+func faults(t *testing.T, layout string) {
+	t.Parallel()
+	c, srv := onServer(t, setup{Layout: layout})
 	c.reap(crewSize)
 	wait := c.produce(c.setup.URL, events(20_000), 10, 15*time.Millisecond)
 	c.hurt(append(workerFaults, serverFaults(srv)...), 2)

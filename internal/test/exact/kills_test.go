@@ -8,16 +8,24 @@ import (
 	"testing"
 	"time"
 
+	"github.com/runnel-go/runnel/internal/keys"
 	"github.com/runnel-go/runnel/internal/test/tier"
 )
 
 const crewSize = 3
 
-// Three workers, of which one is killed (-9) every 300 ms while events come, and some more.
+// Three workers, of which one is killed (-9) every 300 ms while events come, and some more. What they emit is stored in one step, or
+// goes by way of outboxes, as in a cluster.
 func TestKills(t *testing.T) {
 	tier.Slow(t)
+	t.Run("in one step", func(t *testing.T) { kills(t, keys.Standalone) })
+	t.Run("by outbox", func(t *testing.T) { kills(t, keys.Cluster) })
+}
+
+func kills(t *testing.T, layout string) {
+	t.Parallel()
 	n := events(30_000)
-	c, _ := onServer(t, setup{})
+	c, _ := onServer(t, setup{Layout: layout})
 	c.reap(crewSize)
 	wait := c.produce(c.setup.URL, n, 200, 20*time.Millisecond)
 	kills := 0

@@ -44,6 +44,8 @@ var (
 type setup struct {
 	URL    string
 	Name   string
+	Layout string // of keys; "": the server's
+	Safe   bool   // a replica confirms what counts
 	Parts  [3]int
 	Order  runnel.RetryOrder // of the first processor; 0: it has no Retry
 	Policy runnel.Policy     // of the first processor
@@ -69,8 +71,13 @@ type app struct {
 
 func (s setup) declare(url string) *app {
 	a := &app{setup: s}
+	var durability runnel.Durability
+	if s.Safe {
+		durability = runnel.Durability{MinReplicas: 1, Timeout: time.Second}
+	}
 	a.App = runnel.New(appName, &runnel.Options{
-		RedisURL: url, WorkerName: s.Name, Logger: slog.New(slog.NewTextHandler(os.Stderr, nil)),
+		Durability: durability,
+		RedisURL:   url, WorkerName: s.Name, KeyLayout: runnel.KeyLayout(s.Layout), Logger: slog.New(slog.NewTextHandler(os.Stderr, nil)),
 		Processor: runnel.ProcessorOptions{Lease: lease, Grace: grace},
 	})
 	for i, name := range streams {
