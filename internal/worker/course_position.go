@@ -182,11 +182,11 @@ func (c byPosition) renewed(_ context.Context, p *partition, sent store.LeaseReq
 // reachFor waits until Redis knows that so many events may be begun at once, if that is more than ever.
 func (p *partition) reachFor(n int) {
 	want := reachOf(int64(n))
-	if p.claim.Reach == 0 || want <= p.reached.Load() {
+	if p.claim.Reach == 0 || want <= p.reach.known.Load() {
 		return
 	}
-	p.reach.Store(max(want, p.reach.Load()))
-	for p.reached.Load() < want && !p.life.isEnding() {
+	p.reach.wanted.Store(max(want, p.reach.wanted.Load()))
+	for p.reach.known.Load() < want && !p.life.isEnding() {
 		p.changed()
 		doze(p.buffer.Ready(), p.leaseLength())
 	}
@@ -194,8 +194,8 @@ func (p *partition) reachFor(n int) {
 
 // reaches notes how many events may be begun, as Redis knows it.
 func (p *partition) reaches(reach int64) {
-	if reach > p.reached.Load() {
-		p.reached.Store(reach)
+	if reach > p.reach.known.Load() {
+		p.reach.known.Store(reach)
 		p.buffer.Signal()
 	}
 }

@@ -42,8 +42,7 @@ type partition struct {
 	connections int64        // of the reader when its server was known to be where the buffer is; of the reader
 	staging     *staging     // nil unless the processor is atomic
 	outbox      *outbox      // nil unless there are slots that commits do not reach
-	reach       atomic.Int64 // what may be begun behind the committed position, as it is wanted
-	reached     atomic.Int64 // that Redis knows
+	reach       reach
 
 	life      lifecycle
 	processed tally
@@ -53,6 +52,9 @@ type partition struct {
 	source partitionSource // of the consumer
 	beat   beatState       // of heartbeats
 }
+
+// A reach is how many entries behind the committed position may be begun: as it is wanted, and as Redis knows.
+type reach struct{ wanted, known atomic.Int64 }
 
 // A host is the member that owns a partition. Its methods must not block, and may be called
 // concurrently.
@@ -87,8 +89,8 @@ func newPartition(m *member, place store.Partition, number store.Claim, pos stor
 	}
 	p.init()
 	p.lease.end.Store(lease)
-	p.reach.Store(number.Reach)
-	p.reached.Store(number.Reach)
+	p.reach.wanted.Store(number.Reach)
+	p.reach.known.Store(number.Reach)
 	p.beat.gaps.seen, p.beat.stored.calm, p.beat.notifications = pos.Lost, true, pos.OperatorVersion
 	p.buffer = prefetch.New(prefetch.Config{
 		Capacity: m.p.Prefetch, Adaptive: m.p.Adapt, MaxBytes: m.p.PrefetchBytes, Committed: pos.Committed, Read: max(pos.Read-pos.Lost, -1), ByPosition: m.p.ByPosition,
@@ -135,7 +137,7 @@ func (p *partition) retry()                     { p.buffer.Interrupt() }
 func (p *partition) leaseRequest() store.LeaseRequest {
 	committed, read := p.buffer.Checkpoint()
 	claim := p.claim
-	claim.Reach = p.reach.Load()
+	claim.Reach = p.reach.wanted.Load()
 	return store.LeaseRequest{Partition: p.keys, Claim: claim, Committed: committed, Read: read}
 }
 

@@ -83,8 +83,8 @@ var tableMutants = map[string][]mutant{
 		{"rows end a few at a time", changesLua, "0, 128 + times)", "0, -1)", manyRows},
 		{"no command has more arguments than fit on Lua's stack", changesLua, "		local to = math.min(stop, from + 4000)\n", "		local to = stop\n", manyRows},
 		{"each table has its own keys", changesLua, "		key = key + 2\n", "", "TestRowsOfSeveralTables"},
-		{"states of settled events are removed", changesLua, "		with('HDEL', KEYS[3], 13, settled, 1)\n", "", parkedWithRows},
-		{"settled events are removed", changesLua, "		with('HDEL', KEYS[4], 13, settled, 1)\n", "", parkedWithRows},
+		{"states of settled events are removed", changesLua, "		with('HDEL', KEYS[parked], start, settled, 1)\n", "", parkedWithRows},
+		{"settled events are removed", changesLua, "		with('HDEL', KEYS[parked + 1], start, settled, 1)\n", "", parkedWithRows},
 	},
 	"internal/worker": {
 		{"an ack does not come before its changes", stagingGo, "	if items, bytes := s.rows.Pending(); items > 0 {\n", "	ack()\n	ack = func() {}\n	if items, bytes := s.rows.Pending(); items > 0 {\n", "TestAcksComeWithTheirChanges"},
