@@ -46,6 +46,7 @@ var (
 	continuesScript = script("prelude", "present", "continues")
 	rowScript       = script("row")
 	clearScript     = script("clear")
+	expireScript    = script("expire")
 	sendScript      = script("send")
 	plainScript     = script("plain")
 	trimScript      = script("prelude", "retention", "trim")

@@ -1,6 +1,12 @@
 package store
 
-import "context"
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/runnel-go/runnel/internal/redisconn"
+)
 
 // appendTables appends the keys of tables.
 func appendTables(keys []string, tables []Table) []string {
@@ -20,6 +26,38 @@ func (c TableStore) ClearTable(ctx context.Context, p Partition, t Claim, table 
 		return c.NameWrongTypes(ctx, []string{table.Rows}, classify(err))
 	})
 	return rows, p.wrap("remove rows", err)
+}
+
+// An Expiry is what ExpireRows is to look at.
+type Expiry struct {
+	Partition Partition
+	Claim     Claim
+	Tables    []Table
+}
+
+// expiriesPerTrip is how many scripts of ExpireRows run in a row: each may remove 128 rows of each table.
+const expiriesPerTrip = 32
+
+// ExpireRows removes some rows of each partition that have ended for so long, where no event waits that would see them, and
+// tells where there may be more. What it cannot do is left for another time: the error says why.
+func (c Owner) ExpireRows(ctx context.Context, of []Expiry, since time.Duration) (more []bool, err error) {
+	ctx, cancel := context.WithTimeout(ctx, redisconn.Patience)
+	defer cancel()
+	calls, more := make([]*redisconn.Call, len(of)), make([]bool, len(of))
+	for i, e := range of {
+		keys := appendTables([]string{e.Partition.Log, e.Partition.Own, e.Partition.Retry}, e.Tables)
+		calls[i] = redisconn.ScriptCall(ctx, expireScript, keys, e.Claim.LockValue(), milliseconds(since))
+	}
+	redisconn.PipelineInTurns(ctx, c.NoRetry, calls, expiriesPerTrip)
+	var errs []error
+	for i, call := range calls {
+		n, err := call.Reply.Int64()
+		more[i] = n > 0
+		if err = classify(err); err != nil && !errors.Is(err, ErrFenced) { // a heartbeat finds that out
+			errs = append(errs, of[i].Partition.wrap("remove rows that have ended", err))
+		}
+	}
+	return more, errors.Join(errs...)
 }
 
 // DropTable removes a table from a stream's metadata, and reports whether it was there. Remove its rows

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"sync"
 	"time"
 
@@ -12,6 +13,7 @@ import (
 	"github.com/runnel-go/runnel/internal/help"
 	"github.com/runnel-go/runnel/internal/monotime"
 	"github.com/runnel-go/runnel/internal/redisconn"
+	"github.com/runnel-go/runnel/internal/rows"
 	"github.com/runnel-go/runnel/internal/store"
 	"github.com/runnel-go/runnel/rebalance"
 )
@@ -81,6 +83,9 @@ func (m *member) run(ctx context.Context) error {
 	serving.Go(func() { m.fetch.run(services) })
 	serving.Go(func() { m.acks.run(services) })
 	serving.Go(func() { m.logBatch.run(services) })
+	if slices.ContainsFunc(m.p.Tables, func(t rows.Config) bool { return t.Ends }) {
+		serving.Go(func() { m.expire(services) })
+	}
 
 	err := m.coord.Run(m.ctx)
 	if stuck := m.ownerships.stuckPartitions(); len(stuck) > 0 {

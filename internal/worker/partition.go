@@ -38,10 +38,10 @@ type partition struct {
 	reader atomic.Pointer[reader] // nil: it is not read
 
 	// By position.
-	commits     int64        // that were stored; of the acker
-	connections int64        // of the reader when its server was known to be where the buffer is; of the reader
-	staging     *staging     // nil unless the processor is atomic
-	outbox      *outbox      // nil unless there are slots that commits do not reach
+	commits     int64    // that were stored; of the acker
+	connections int64    // of the reader when its server was known to be where the buffer is; of the reader
+	staging     *staging // nil unless the processor is atomic
+	outbox      *outbox  // nil unless there are slots that commits do not reach
 	reach       reach
 
 	life      lifecycle

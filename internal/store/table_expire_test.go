@@ -1,0 +1,67 @@
+package store
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/runnel-go/runnel/internal/redisconn"
+)
+
+// ended is an owner who is done with all events, with rows of which some have ended for a minute and others have not.
+func (e *env) ended(n int) (*atWork, Expiry) {
+	e.t.Helper()
+	w := &atWork{env: e, p: e.Partition("orders", "printer", n), me: byPosition(alice), table: e.Table("orders", "totals", n)}
+	e.series(w.p.Log, 1)
+	e.own(w.p, w.me)
+	now := try(e.raw.Time(e.ctx()).Result()).must(e.t)
+	ch := w.rows(map[string]Row{"stays": {Value: "1", There: true}, "soon": {Value: "1", There: true, Until: now.Add(-time.Second).UnixMilli()}})
+	ch.Time = 1
+	for i := range 200 {
+		ch.Tables[0].Rows[fmt.Sprint("over", i)] = Row{Value: "1", There: true, Until: now.Add(-time.Hour).UnixMilli()}
+	}
+	e.must(w.store(w.next(1, "1-1", ch)))
+	return w, Expiry{Partition: w.p, Claim: w.me, Tables: []Table{w.table}}
+}
+
+func TestRowsEndWithoutFurtherEvents(t *testing.T) {
+	t.Parallel()
+	both(t, func(t *testing.T, e *env) {
+		w, of := e.ended(0)
+		other, late := e.ended(1)
+		e.own(other.p, byPosition(bob))
+		waits, behind := e.ended(2)
+		e.add(waits.p.Log, "2-1")
+		for round, want := range []bool{true, true, false} {
+			more := try(e.ExpireRows(e.ctx(), []Expiry{of, late, behind}, time.Minute)).must(t)
+			equal(t, fmt.Sprint("more in round ", round), more, []bool{want, false, false})
+		}
+		equal(t, "rows", e.raw.HLen(e.ctx(), w.table.Rows).Val(), 2)
+		equal(t, "times", e.raw.ZRange(e.ctx(), w.table.Until, 0, -1).Val(), []string{"soon"})
+		equal(t, "rows of another owner", e.raw.HLen(e.ctx(), other.table.Rows).Val(), 202)
+		equal(t, "rows that a waiting event would see", e.raw.HLen(e.ctx(), waits.table.Rows).Val(), 202)
+		e.must(e.raw.HSet(e.ctx(), w.p.Retry, "1-1", "{}").Err())
+		equal(t, "with a parked event", try(e.ExpireRows(e.ctx(), []Expiry{of}, 0)).must(t), []bool{false})
+		e.must(e.raw.Del(e.ctx(), w.p.Retry).Err())
+		equal(t, "at once", try(e.ExpireRows(e.ctx(), []Expiry{of}, 0)).must(t), []bool{true})
+	})
+}
+
+// On a full server rows end, too; another error is of its partition alone.
+func TestRowsThatCannotBeRemoved(t *testing.T) {
+	t.Parallel()
+	e := realEnv(t)
+	w, of := e.ended(0)
+	other, broken := e.ended(1)
+	e.must(e.raw.Del(e.ctx(), other.table.Until).Err())
+	e.must(e.raw.Set(e.ctx(), other.table.Until, "no times", redis.KeepTTL).Err())
+	e.must(e.raw.ConfigSet(e.ctx(), "maxmemory", "1").Err())
+	more, err := e.ExpireRows(e.ctx(), []Expiry{of, broken}, time.Minute)
+	equal(t, "more", more, []bool{true, false})
+	if !redisconn.ReplyHas(err, "WRONGTYPE") {
+		t.Errorf("got %v", err)
+	}
+	equal(t, "left", e.raw.HLen(e.ctx(), w.table.Rows).Val(), 202-128)
+}
