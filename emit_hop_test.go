@@ -1,0 +1,132 @@
+// What is emitted to partitions of other numbers, whose keys lie in other slots.
+
+package runnel_test
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"slices"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/runnel-go/runnel"
+	"github.com/runnel-go/runnel/internal/test/redistest"
+)
+
+const hopItems, hopSums = 3, 5 // partitions
+
+// newHopping is an app whose keys have hash tags, and whose outputs mostly go to partitions with other numbers.
+func newHopping(url string, log slog.Handler) *summing {
+	s := &summing{app: runnel.New("contract", &runnel.Options{RedisURL: url, Logger: slog.New(log), KeyLayout: runnel.LayoutCluster})}
+	byNumber := &runnel.Partitioner{Name: "number", Func: func(key string, n int) int {
+		number, _ := strconv.Atoi(key)
+		return number % n
+	}}
+	s.items = runnel.NewStream(s.app, "items", mod10, &runnel.StreamOptions{Partitions: hopItems, Partitioner: byNumber})
+	s.sums = runnel.NewStream(s.app, "sums", func(s sum) string { return fmt.Sprint(s.Total % 10) }, &runnel.StreamOptions{Partitions: hopSums, Partitioner: byNumber})
+	s.table = runnel.NewTable[sum](s.items, "sums", nil)
+	s.process(runnel.Each(func(ctx context.Context, _ *runnel.Event, i item) error { return s.add(ctx, i) }), runnel.ProcessorOptions{})
+	return s
+}
+
+// came returns how many outputs there are, in all partitions but those left out.
+func came(ctx context.Context, rdb *redis.Client, but ...int) (n int64) {
+	for p := range hopSums {
+		if !slices.Contains(but, p) {
+			n += rdb.XLen(ctx, fmt.Sprintf("__strm:{contract.%d}.sums", p)).Val()
+		}
+	}
+	return n
+}
+
+func TestOutputsForOtherSlots(t *testing.T) {
+	onBoth(t, func(t *testing.T, url string, rdb *redis.Client) {
+		s := newHopping(url, slog.DiscardHandler)
+		running(t, s.app)
+		const n = 300
+		for i := 1; i <= n; i++ {
+			if err := s.items.Send(t.Context(), item{i}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		redistest.Eventually(t, "all outputs", func() bool { return came(t.Context(), rdb) == n })
+		s.check(t.Context(), t, n)
+		for p := range hopItems {
+			out := fmt.Sprintf("__out:{contract.%d}.items.p", p)
+			redistest.Eventually(t, "nothing left in "+out, func() bool { return rdb.XLen(t.Context(), out).Val() == 0 })
+		}
+	})
+}
+
+// Where a partition has outputs of a later ownership, which a failover has forgotten, those of this one would pass for old: it is
+// taken over again, under a later epoch.
+func TestOutputsBehindThoseOfALaterEpoch(t *testing.T) {
+	onBoth(t, func(t *testing.T, url string, rdb *redis.Client) {
+		ahead := time.Now().Add(time.Hour).UnixMilli()
+		if err := rdb.HSet(t.Context(), "__hop:{contract.4}.sums", "items/p/1", fmt.Sprint(ahead, "-7")).Err(); err != nil {
+			t.Fatal(err)
+		}
+		s := newHopping(url, slog.DiscardHandler)
+		running(t, s.app)
+		if err := s.items.Send(t.Context(), item{4}); err != nil { // of partition 1
+			t.Fatal(err)
+		}
+		redistest.Eventually(t, "the output", func() bool { return came(t.Context(), rdb) == 1 })
+		last := rdb.HGet(t.Context(), "__hop:{contract.4}.sums", "items/p/1").Val()
+		if last != fmt.Sprint(ahead+1, "-1") {
+			t.Errorf("the last that came is %s, the one before was of %d", last, ahead)
+		}
+		s.check1(t, "4", sum{4, 1})
+	})
+}
+
+func (s *summing) check1(t *testing.T, key string, want sum) {
+	t.Helper()
+	if row, _, err := s.table.Get(t.Context(), key); row != want || err != nil {
+		t.Errorf("row %s is %v, %v, want %v", key, row, err, want)
+	}
+}
+
+// A target that takes nothing holds up what is for it: no other target, no shutdown, and nothing is lost.
+func TestATargetInAnotherSlotThatTakesNothing(t *testing.T) {
+	onBoth(t, func(t *testing.T, url string, rdb *redis.Client) {
+		const broken = "__strm:{contract.4}.sums"
+		var log lines
+		s := newHopping(url, slog.NewTextHandler(&log, nil))
+		ctx, stop := context.WithCancel(t.Context())
+		ended := make(chan error, 1)
+		go func() { ended <- s.app.Run(ctx) }()
+		send := func(numbers ...int) {
+			t.Helper()
+			for _, n := range numbers {
+				if err := s.items.Send(t.Context(), item{n}); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+		send(1)
+		redistest.Eventually(t, "an output", func() bool { return came(t.Context(), rdb) == 1 })
+		if err := rdb.Set(t.Context(), broken, "no stream", 0).Err(); err != nil {
+			t.Fatal(err)
+		}
+		send(4, 10, 20, 3, 5) // the first for the broken one
+		redistest.Eventually(t, "the other outputs", func() bool { return came(t.Context(), rdb, 4) == 6-1 })
+		redistest.Eventually(t, "a line that names the target", func() bool { return log.has("partition 4 of stream sums", "op=outputs") })
+		stop()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+		if err := rdb.Del(t.Context(), broken).Err(); err != nil {
+			t.Fatal(err)
+		}
+		running(t, newHopping(url, slog.DiscardHandler).app)
+		redistest.Eventually(t, "all outputs", func() bool { return came(t.Context(), rdb) == 6 })
+		if list := rdb.XRange(t.Context(), broken, "-", "+").Val(); len(list) != 1 {
+			t.Errorf("came %v", list)
+		}
+	})
+}
