@@ -126,6 +126,8 @@ func TestOutputsOfAnOwnerThatIsGone(t *testing.T) {
 		other := e.sender("printer", bob)
 		other.emit(1)
 		late := e.NewCourier(one.p)
+		try2(late.Round(e.ctx())).must(t)
+		equal(t, "read", late.Carries(), 2)
 		e.carry(e.NewCourier(other.p))
 		equal(t, "came late", e.carry(late), 0)
 		equal(t, "in order", e.came(1), []string{fmt.Sprint(one.epoch, " 1 1"), fmt.Sprint(other.epoch, " 1 1")})
@@ -192,6 +194,7 @@ func TestATargetThatIsFull(t *testing.T) {
 			try2(c.Round(e.ctx())).must(t)
 		}
 		equal(t, "came", []int{len(e.came(1)), len(e.came(2))}, []int{2, 2})
+		equal(t, "in the outbox", try(e.Outputs(e.ctx(), []Partition{s.p})).must(t)[0] >= 3, true)
 		if full := (*FullError)(nil); !errors.As(told[0], &full) || full.Processor != "mailer" || !strings.Contains(told[0].Error(), "outputs to partition 1 of stream bills: ") {
 			t.Errorf("told %v", told[0])
 		}
@@ -312,4 +315,31 @@ func TestHopsAreWhole(t *testing.T) {
 		weak.Close()
 	}
 	equal(t, "came", slices.Max([]int64{e.carry(e.NewCourier(s.p)), 0}), 2)
+}
+
+// With Durability nothing that was read of an outbox is sent before replicas have it: else a failover may forget the commit, and
+// its outputs come a second time. Nothing counts as having come before replicas of the target have it.
+func TestHopsWaitForReplicas(t *testing.T) {
+	t.Parallel()
+	l := newLagging(t)
+	l.Client = l.taggedClient(l.addr)
+	s := l.sender("printer", alice)
+	c := l.durable(100 * time.Millisecond).NewCourier(s.p)
+	l.link.Pause()
+	s.emit(1)
+	_, _, err := c.Round(l.ctx())
+	l.weak("what was read", err)
+	equal(t, "came", len(l.came(1)), 0)
+	l.link.Resume()
+	for c.Carries() == 0 {
+		c.Round(l.ctx())
+	}
+	l.link.Pause()
+	c.Round(l.ctx())
+	equal(t, "came, and may be forgotten", []int{len(l.came(1)), c.Carries()}, []int{1, 1})
+	c.Round(l.ctx()) // which finds it there
+	equal(t, "came, and may be forgotten", []int{len(l.came(1)), c.Carries()}, []int{1, 1})
+	l.link.Resume()
+	equal(t, "appended anew", l.carry(c), 0)
+	equal(t, "came", []int{len(l.came(1)), c.Carries()}, []int{1, 0})
 }

@@ -10,6 +10,10 @@ import (
 const (
 	changesLua  = "internal/store/lua/commit_changes.lua"
 	changesGo   = "internal/store/partition_changes.go"
+	hopLua      = "internal/store/lua/hop.lua"
+	expireLua   = "internal/store/lua/expire.lua"
+	courierGo   = "internal/store/courier.go"
+	outboxGo    = "internal/store/partition_outbox.go"
 	stagingGo   = "internal/worker/staging.go"
 	rowsGo      = "internal/rows/rows.go"
 	rowsTableGo = "internal/rows/table.go"
@@ -85,6 +89,26 @@ var tableMutants = map[string][]mutant{
 		{"each table has its own keys", changesLua, "		key = key + 2\n", "", "TestRowsOfSeveralTables"},
 		{"states of settled events are removed", changesLua, "		with('HDEL', KEYS[parked], start, settled, 1)\n", "", parkedWithRows},
 		{"settled events are removed", changesLua, "		with('HDEL', KEYS[parked + 1], start, settled, 1)\n", "", parkedWithRows},
+		{"what came is passed over", hopLua, "if before(last, ARGV[at]) then", "if true then", "TestOutputsOfAnOwnerThatIsGone"},
+		{"the last that came is noted", hopLua, "redis.call('HSET', hops, ARGV[1], newest)", "", "TestOutputsForOtherSlotsComeOnce"},
+		{"a target that has forgotten some is noticed", hopLua, "if ARGV[2] ~= '' and before(last, ARGV[2]) then return { last, 0 } end", "", "TestATargetThatHasForgotten"},
+		{"a target is looked at before it is noted what came", hopLua, "redis.call('XLEN', log) -- of another type?", "", "TestHopsAreWhole"},
+		{"rights to a target are looked at first", hopLua, "if not may('XADD', log, '*', 'a', 'b') then", "if false then", "TestHopsAreWhole"},
+		{"a target takes no more than its length", hopLua, "redis.call('XLEN', log) + n > most", "redis.call('XLEN', log) > most", "TestATargetThatIsFull"},
+		{"the outbox is written first", changesLua, "local no = refusal(prepare) or box()\nif no then return no end\nwrite()\nreturn", "local no = refusal(prepare)\nif no then return no end\nwrite()\nreturn advance() or box() or", "TestAnOutboxThatIsAhead"},
+		{"outputs of an ownership have numbers of their own", changesLua, "string.format('%.0f', number + i)", "string.format('%.0f', i)", "TestOutputsForOtherSlotsComeOnce"},
+		{"what has an unknown outcome is sent again", courierGo, "	case err != nil:\n		c.failed(", "	case err != nil:\n		c.came(r, r.entries[r.sent-1].id)\n		c.failed(", "TestHopsThatGoMissing"},
+		{"only what came is removed", courierGo, "entryid.Compare(first, done) < 0 {", "false {", "TestATargetThatIsFull"},
+		{"what waits in memory has a bound", courierGo, "	if c.more && !c.Behind() {\n		count", "	if c.more {\n		count", "TestACourierKeepsALimitedNumber"},
+		{"replicas have what is sent", outboxGo, "	if err = classify(err); err == nil {\n		err = weak\n	}\n", "	_, err = weak, classify(err)\n", "TestHopsWaitForReplicas"},
+		{"replicas have what came", courierGo, "case weak != nil:", "case false:", "TestHopsWaitForReplicas"},
+		{"rows that have ended are those of the tenure", expireLua, "if saved[1] ~= ARGV[1] then", "if false then", "TestRowsEndWithoutFurtherEvents"},
+		{"a waiting event keeps rows", expireLua, "#redis.call('XRANGE', KEYS[1], '(' .. saved[2], '+', 'COUNT', 1) > 0 or ", "", "TestRowsEndWithoutFurtherEvents"},
+		{"a parked event keeps rows", expireLua, " or redis.call('HLEN', KEYS[3]) > 0", "", "TestRowsEndWithoutFurtherEvents"},
+	},
+	".": {
+		{"outputs do not pass for those of a later epoch", "internal/worker/outbox.go", "if epoch >= o.p.epoch {", "if false {", "TestOutputsBehindThoseOfALaterEpoch"},
+		{"numbers of outputs go on", "internal/worker/outbox.go", "	o.boxed += one.Boxes\n", "", "TestOutputsForOtherSlots"},
 	},
 	"internal/worker": {
 		{"an ack does not come before its changes", stagingGo, "	if items, bytes := s.rows.Pending(); items > 0 {\n", "	ack()\n	ack = func() {}\n	if items, bytes := s.rows.Pending(); items > 0 {\n", "TestAcksComeWithTheirChanges"},
