@@ -170,4 +170,5 @@ func (o *clustered) flush(s *scene) {
 	}
 	s.flush(o.nodes[master], where, 1)
 	s.beats.forgotten()
+	s.marker.torn.Store(true)
 }

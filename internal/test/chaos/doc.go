@@ -13,7 +13,7 @@
 // of their links are the same everywhere (workerFaults); a topology is a deployment of Redis, and
 // adds faults of its servers. While producers send, one fault follows the other. In the end
 // internal/test/history checks whether order was kept, nothing was lost and every partition had one
-// owner at a time. A long run is checked in rounds of two minutes. Between them the workers are
+// owner at a time, and internal/test/exact whether each event of an Atomic processor counted once. A long run is checked in rounds of two minutes. Between them the workers are
 // replaced and everything comes to rest, so a long run needs no more memory and disk than a short
 // one.
 //

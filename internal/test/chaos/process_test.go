@@ -51,7 +51,7 @@ func (s *scene) start(stepping bool) *process {
 		binary = stepper(s.t)
 	}
 	p.cmd = exec.Command(binary)
-	p.cmd.Env = append(os.Environ(), "RUNNEL_READS="+reads, "RUNNEL_CHAOS_WORKER="+name, "RUNNEL_CHAOS_WAY="+p.link.way.String(), "RUNNEL_CHAOS_LOG="+p.log)
+	p.cmd.Env = append(os.Environ(), "RUNNEL_READS="+reads, "RUNNEL_CHAOS_WORKER="+name, "RUNNEL_CHAOS_WAY="+p.link.way.String(), "RUNNEL_CHAOS_LOG="+p.log, fmt.Sprintf("%s=%d", roundVariable, s.round))
 	if s.delivery != nil {
 		p.cmd.Env = append(p.cmd.Env, "RUNNEL_CHAOS_DELIVERY=1")
 	}

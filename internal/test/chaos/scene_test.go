@@ -51,6 +51,7 @@ type scene struct {
 	delivery *delivery // nil: events neither fail nor wait
 	tender   *tender   // of the set
 	beats    *beats    // of the scheduler
+	marker   *marker   // of what is counted once
 }
 
 // durationVariable sets how long each test hurts.
@@ -150,6 +151,9 @@ func (s *scene) play(lasts time.Duration) {
 	beats, endBeats := s.beat()
 	defer endBeats()
 	s.beats = beats
+	marker, unmark, endMarks := s.mark()
+	defer endMarks()
+	s.marker = marker
 	release := func() {}
 	if s.delivery != nil {
 		release = s.delivery.operate()
@@ -158,8 +162,10 @@ func (s *scene) play(lasts time.Duration) {
 	beats.until = time.Now()
 	stop()
 	untend()
+	unmark()
 	release()
 	s.settle()
+	marker.judge()
 }
 
 func (s *scene) forget() {
@@ -245,7 +251,7 @@ func (s *scene) positions() (out string) {
 	if s.delivery != nil {
 		out += s.delivery.waiting(rdb)
 	}
-	return out + s.tender.left() + s.beats.left()
+	return out + s.tender.left() + s.beats.left() + s.marker.left()
 }
 
 func (s *scene) judge() (*history.Report, []history.Record) {

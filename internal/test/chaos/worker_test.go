@@ -91,6 +91,7 @@ func work(name, to, path string) error {
 	app, jobs, end := declare(w, name)
 	defer end()
 	declareSet(app)
+	processMarks(app)
 	note, err := noting(path)
 	if err != nil {
 		return err
