@@ -41,17 +41,6 @@ func newOutbox(m *member, p *partition) *outbox {
 	}
 	o := &outbox{p: p, m: m, courier: m.w.client.NewCourier(p.keys), wake: newSignal(), known: map[store.StreamPartition]bool{}}
 	o.asked.Store(1)
-	held := map[store.StreamPartition]*outage.Outage{}
-	o.courier.Failed = func(to store.StreamPartition, err error) {
-		if held[to] == nil {
-			held[to] = outage.New(p.log, "outputs", &m.count.Errors)
-		}
-		if err == nil {
-			held[to].Recovered()
-		} else {
-			held[to].Failed(m.ctx, err)
-		}
-	}
 	o.courier.Forgot = func(to store.StreamPartition, had, has string) {
 		p.log.Error("outputs lost", "err", fmt.Errorf("partition %d of stream %s had those up to %s, and has those up to %s", to.Partition, to.Stream, had, has), "help", help.OutputsLost)
 	}
@@ -69,11 +58,16 @@ func (o *outbox) run() {
 		case <-o.p.life.ended:
 		}
 	})
-	select { // all partitions of a worker begin at once
-	case o.m.w.loads <- struct{}{}:
-		o.round(ctx)
-		<-o.m.w.loads
-	case <-ctx.Done():
+	held := map[store.StreamPartition]*outage.Outage{}
+	o.courier.Failed = func(to store.StreamPartition, err error) {
+		if held[to] == nil {
+			held[to] = outage.New(o.p.log, "outputs", &o.m.count.Errors)
+		}
+		if err == nil {
+			held[to].Recovered()
+		} else {
+			held[to].Failed(ctx, err)
+		}
 	}
 	retry := outage.New(o.p.log, "outbox", &o.m.count.Errors)
 	for ctx.Err() == nil {
