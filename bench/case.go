@@ -97,6 +97,7 @@ var cases = []Case{
 	{Name: "aof", About: aofAbout, Args: aofArgs, Plan: planAOF},
 	{Name: "position", About: positionAbout, Plan: planPosition},
 	{Name: "commit", About: commitAbout, Plan: planCommit},
+	{Name: "rows", About: rowsAbout, Plan: planRows},
 	{Name: "position-aof", About: positionAOFAbout, Args: aofArgs, Plan: planPositionAOF},
 	{Name: "cluster", About: clusterAbout, Plan: planCluster},
 	{Name: "latency", About: latencyAbout, Plan: planLatency},

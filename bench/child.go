@@ -70,6 +70,7 @@ var roles = map[string]func(context.Context, Task) (Result, error){
 	"plain-position":  byHand(plainPosition),
 	"runnel-commit":   runnelCommit,
 	"plain-commit":    byHand(plainCommit),
+	"runnel-rows":     byHand(runnelRows),
 	"plain-drain":     byHand(plainDrain),
 	"runnel-send":     runnelSend,
 	"plain-send":      byHand(plainSend),

@@ -152,7 +152,7 @@ func runUntil(ctx context.Context, app *runnel.App, wait func(context.Context) e
 func forget(ctx context.Context, t Task) error {
 	app := newApp(t)
 	defer app.Close()
-	gone, err := admin.New(app).RemoveProcessor(ctx, t.Stream, t.Run, &admin.RemoveOptions{Dead: true})
+	gone, err := admin.New(app).RemoveProcessor(ctx, t.Stream, t.Run, &admin.RemoveOptions{Dead: true, Rows: true})
 	if err == nil && t.Whole && gone.Lag > 0 {
 		err = fmt.Errorf("%d events were not acked", gone.Lag)
 	}
