@@ -16,6 +16,7 @@ import (
 // Slots of partitions move key by key, while events come and workers are killed.
 func TestSlotsThatMove(t *testing.T) {
 	tier.Slow(t)
+	t.Parallel()
 	set := redistest.StartCluster(t, 3, 0)
 	c := newCrew(t, set.Client(t), setup{URL: set.URL()}, keys.Cluster)
 	c.reap(crewSize)

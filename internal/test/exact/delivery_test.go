@@ -41,6 +41,7 @@ var deliveries = []struct {
 // What fails leaves nothing until it succeeds, and what is given up leaves nothing at all.
 func TestDeliveries(t *testing.T) {
 	tier.Slow(t)
+	t.Parallel()
 	for _, d := range deliveries {
 		t.Run(d.name, func(t *testing.T) {
 			t.Parallel()

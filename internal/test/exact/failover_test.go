@@ -18,6 +18,7 @@ import (
 // positions are those of the events that have survived.
 func TestFailoversThatForget(t *testing.T) {
 	tier.Slow(t)
+	t.Parallel()
 	srv := redistest.Start(t)
 	front := faultproxy.Start(t, srv.Addr()) // of the producer
 	c := newCrew(t, srv.Client(t), setup{URL: "redis://" + front.Addr()}, keys.Standalone)
@@ -67,6 +68,7 @@ func TestFailoversThatForget(t *testing.T) {
 // Sentinels promote replicas while masters are killed under load.
 func TestSentinelFailovers(t *testing.T) {
 	tier.Slow(t)
+	t.Parallel()
 	set := redistest.StartWatched(t, 2, "--appendonly", "yes", "--appendfsync", "always")
 	c := newCrew(t, nil, setup{URL: set.URL()}, keys.Standalone)
 	c.rdb = set.Master().Client(t)
@@ -92,6 +94,7 @@ func TestSentinelFailovers(t *testing.T) {
 // what had come. What counts was confirmed by replicas before the next step, so what is left is exact.
 func TestClusterFailoversThatForget(t *testing.T) {
 	tier.Slow(t)
+	t.Parallel()
 	set := redistest.StartCluster(t, 3, 1)
 	c := newCrew(t, set.Client(t), setup{URL: set.URL(), Safe: true}, keys.Cluster)
 	c.reap(crewSize)

@@ -191,6 +191,7 @@ func (c *crew) hurt(faults []fault, times int) {
 // partition are refused.
 func TestFaults(t *testing.T) {
 	tier.Slow(t)
+	t.Parallel()
 	t.Run("in one step", func(t *testing.T) { faults(t, keys.Standalone) })
 	t.Run("by outbox", func(t *testing.T) { faults(t, keys.Cluster) })
 }

@@ -18,6 +18,7 @@ const crewSize = 3
 // goes by way of outboxes, as in a cluster.
 func TestKills(t *testing.T) {
 	tier.Slow(t)
+	t.Parallel()
 	t.Run("in one step", func(t *testing.T) { kills(t, keys.Standalone) })
 	t.Run("by outbox", func(t *testing.T) { kills(t, keys.Cluster) })
 }
