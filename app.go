@@ -271,6 +271,14 @@ func (a *App) redis() (*store.Client, error) {
 	return client, nil
 }
 
+// uses notes that the app has keys of a kind of streams, or store.Tables. It is called while the app registers something.
+func (a *App) uses(kind string) {
+	a.kinds = append(a.kinds, kind)
+	if a.client != nil {
+		a.client.Uses(kind)
+	}
+}
+
 // sender returns where records go.
 func (a *App) sender() (appview.Sender, error) {
 	a.mu.Lock()

@@ -46,10 +46,7 @@ func (d *declaration) extended(kind string, parts func() []string) {
 		d.mu.Lock()
 		d.kind, d.parts = kind, parts
 		d.mu.Unlock()
-		d.app.kinds = append(d.app.kinds, kind)
-		if d.app.client != nil {
-			d.app.client.Uses(kind)
-		}
+		d.app.uses(kind)
 	})
 }
 

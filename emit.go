@@ -1,6 +1,7 @@
 package runnel
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -29,6 +30,20 @@ func (s *Stream[T]) Emit(ctx context.Context, records ...T) error {
 		out[i].Record = r
 	}
 	return s.EmitEvents(ctx, out...)
+}
+
+// Forward registers an Atomic processor of a stream, named as Stream.Process says, that emits
+// what fn makes of each record to another stream: each once, in the order of the events. So
+// records get another key, or come together with those of other streams; see the example
+// join. fn is called as a function of Each is, in the order of a partition's events; for
+// more than a conversion, Process with Emit is the way. A nil opts is all defaults. It
+// panics as Process does.
+func Forward[T, U any](from *Stream[T], name string, to *Stream[U], fn func(record T) U, opts *ProcessorOptions) {
+	o := *cmp.Or(opts, &ProcessorOptions{})
+	o.Atomic = true
+	from.Process(name, Each(func(ctx context.Context, _ *Event, record T) error {
+		return to.Emit(ctx, fn(record))
+	}), &o)
 }
 
 // EmitEvents is Emit for records with a Key and Headers. It refuses a DedupID, since

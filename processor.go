@@ -9,6 +9,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/runnel-go/runnel/internal/store"
 	"github.com/runnel-go/runnel/internal/worker"
 )
 
@@ -171,6 +172,9 @@ func (s *Stream[T]) Process(name string, fn ProcessFunc[T], opts *ProcessorOptio
 			panic(where + "the stream has a processor of that name already")
 		}
 		s.declaration.own(where, name, o.Tables)
+		if o.Atomic {
+			s.app.uses(store.Tables)
+		}
 		s.app.processors = append(s.app.processors, &registration{
 			stream: s.name, name: name, opts: o, of: s.declaration,
 			build: func(e *ProcessorOptions, log *slog.Logger, workerName string) (*worker.Processor, error) {

@@ -133,10 +133,8 @@ func (d *declaration) add(where string, t *table) {
 				panic(where + "the stream has a table of that name already")
 			}
 		}
-		d.tables, d.app.kinds = append(d.tables, t), append(d.app.kinds, store.Tables)
-		if d.app.client != nil {
-			d.app.client.Uses(store.Tables)
-		}
+		d.tables = append(d.tables, t)
+		d.app.uses(store.Tables)
 	})
 }
 

@@ -51,12 +51,8 @@ func register(app *runnel.App) shop {
 	}
 	s.waiting = runnel.NewTable[Pair](s.halves, "waiting", &runnel.TableOptions{TTL: 30 * 24 * time.Hour})
 
-	s.orders.Process("halve", runnel.Each(func(ctx context.Context, _ *runnel.Event, o Order) error {
-		return s.halves.Emit(ctx, Pair{ID: o.ID, Order: &o})
-	}), &runnel.ProcessorOptions{Atomic: true})
-	s.payments.Process("halve", runnel.Each(func(ctx context.Context, _ *runnel.Event, p Payment) error {
-		return s.halves.Emit(ctx, Pair{ID: p.Order, Payment: &p})
-	}), &runnel.ProcessorOptions{Atomic: true})
+	runnel.Forward(s.orders, "halve", s.halves, func(o Order) Pair { return Pair{ID: o.ID, Order: &o} }, nil)
+	runnel.Forward(s.payments, "halve", s.halves, func(p Payment) Pair { return Pair{ID: p.Order, Payment: &p} }, nil)
 	s.halves.Process("join", runnel.Each(s.join), &runnel.ProcessorOptions{Tables: []runnel.State{s.waiting}})
 	return s
 }
