@@ -97,7 +97,8 @@ type storm struct {
 
 	live    []*runneltest.Worker
 	started int
-	paused  map[*runneltest.Worker]time.Time
+	paused  map[*runneltest.Worker]time.Time // until when
+	began   map[*runneltest.Worker]time.Time
 	others  sync.WaitGroup // producers, stops
 	more    func() string  // what else is not settled
 	pace    time.Duration  // the longest between two sends of a producer
@@ -108,8 +109,8 @@ func newStorm(t *testing.T, seed uint64) *storm {
 	stir(seed)
 	return &storm{
 		t: t, rand: rand.New(rand.NewPCG(seed, 0)), batches: seed%3 == 0, reads: readsOf(seed), log: history.Memory(),
-		paused: map[*runneltest.Worker]time.Time{},
-		pace:   stormPause, stream: &runnel.StreamOptions{Partitions: stormParts},
+		paused: map[*runneltest.Worker]time.Time{}, began: map[*runneltest.Worker]time.Time{},
+		pace: stormPause, stream: &runnel.StreamOptions{Partitions: stormParts},
 	}
 }
 
@@ -251,7 +252,8 @@ func (s *storm) start() {
 	s.started++
 	name := s.name(fmt.Sprint("w", s.started))
 	s.log.Fault(name, history.Join)
-	s.live = append(s.live, s.c.Start(name))
+	w := s.c.Start(name)
+	s.live, s.began[w] = append(s.live, w), time.Now()
 }
 
 // name names the next worker after the way in which it reads.
@@ -318,6 +320,9 @@ func (s *storm) gone(w *runneltest.Worker) {
 
 // pause stops the worker, or its network, often for longer than its locks live.
 func (s *storm) pause(w *runneltest.Worker, by func(time.Duration)) {
+	if time.Since(s.began[w]) < stormExpiry {
+		return // a worker that cannot reach its server when it starts ends, after some seconds
+	}
 	d := time.Duration(s.rand.Int64N(int64(4 * stormExpiry)))
 	s.paused[w] = time.Now().Add(d)
 	s.log.Fault(w.Name(), history.Stop)
