@@ -68,7 +68,12 @@ func (c TableStore) Row(ctx context.Context, t Table, key string) (r Row, now in
 // Page returns some rows and the cursor of the next page, from 0 to 0. Rows that are there all the while come at least
 // once; there are more than rowsPerPage on a page only of small tables.
 func (c TableStore) Page(ctx context.Context, t Table, cursor uint64) (rows []KeyedRow, next uint64, err error) {
-	flat, next, err := c.Retrying.HScan(ctx, t.Rows, cursor, "", rowsPerPage).Result()
+	return c.page(ctx, t, cursor, "")
+}
+
+// page is Page of the keys that match a glob, "" for all.
+func (c TableStore) page(ctx context.Context, t Table, cursor uint64, match string) (rows []KeyedRow, next uint64, err error) {
+	flat, next, err := c.Retrying.HScan(ctx, t.Rows, cursor, match, rowsPerPage).Result()
 	if err != nil {
 		return nil, 0, fmt.Errorf("rows of %s: %w", t.Rows, classify(err))
 	}
@@ -90,18 +95,25 @@ func (c TableStore) Page(ctx context.Context, t Table, cursor uint64) (rows []Ke
 	return rows, next, nil
 }
 
+// literal makes a glob of a text that matches that alone.
+var literal = strings.NewReplacer(`*`, `\*`, `?`, `\?`, `[`, `\[`, `]`, `\]`, `\`, `\\`)
+
 // RowsWith yields the rows of a part of a table whose keys have a prefix, in no order and page by page, and ends with the first
 // error. A row that comes or goes meanwhile may be missing, or come twice.
 func (c TableStore) RowsWith(ctx context.Context, t Table, prefix string) iter.Seq2[KeyedRow, error] {
+	match := ""
+	if prefix != "" {
+		match = literal.Replace(prefix) + "*"
+	}
 	return func(yield func(KeyedRow, error) bool) {
 		for cursor := uint64(0); ; {
-			page, next, err := c.Page(ctx, t, cursor)
+			page, next, err := c.page(ctx, t, cursor, match)
 			if err != nil {
 				yield(KeyedRow{}, err)
 				return
 			}
 			for _, row := range page {
-				if strings.HasPrefix(row.Key, prefix) && !yield(row, nil) {
+				if !yield(row, nil) {
 					return
 				}
 			}

@@ -2,6 +2,8 @@ package store
 
 import (
 	"fmt"
+	"slices"
+	"strings"
 	"testing"
 )
 
@@ -47,6 +49,32 @@ func TestRowsAreRead(t *testing.T) {
 			if now < 1e12 {
 				t.Errorf("the server's clock is %d", now)
 			}
+		}
+	})
+}
+
+// A prefix is no glob.
+func TestRowsWithAPrefix(t *testing.T) {
+	t.Parallel()
+	both(t, func(t *testing.T, e *env) {
+		of, texts := e.Table("orders", "totals", 0), []string{`a*b`, `ab`, `a[1]`, `a1`, `a?`, `a\x`, `a\\x`, `-^a`}
+		for _, key := range texts {
+			e.must(e.raw.HSet(e.ctx(), of.Rows, key, "1").Err())
+		}
+		for _, prefix := range []string{"", "a", `a*`, `a[`, `a?`, `a\`, `a\\`, `-^`, "b"} {
+			var got, want []string
+			for row, err := range e.RowsWith(e.ctx(), of, prefix) {
+				e.must(err)
+				got = append(got, row.Key)
+			}
+			for _, key := range texts {
+				if strings.HasPrefix(key, prefix) {
+					want = append(want, key)
+				}
+			}
+			slices.Sort(got)
+			slices.Sort(want)
+			equal(t, "keys with "+prefix, got, want)
 		}
 	})
 }
