@@ -33,6 +33,29 @@ func newAtomicState(in worker.Input, tables []*table) *atomicState {
 	return &atomicState{src: in.Source, rows: in.Rows, partition: in.Partition, tables: tables, typed: make([]any, len(tables))}
 }
 
+// ask has the rows of the keys of several events in memory, in one round trip, before the
+// function asks for them one by one. If the ownership ends meanwhile, the function finds out.
+func (a *atomicState) ask(events []*Event) {
+	if a == nil || len(events) < 2 {
+		return
+	}
+	var keys []string
+	for i, t := range a.tables {
+		in := a.rows.Tables[i]
+		if t.opts.Local || in.Complete() {
+			continue
+		}
+		if keys == nil {
+			for _, e := range events {
+				keys = append(keys, e.Key())
+			}
+		}
+		if in.Ask(keys) != nil {
+			return
+		}
+	}
+}
+
 // errPartAgain is returned to a middleware that calls next again for a part of the events
 // of an earlier call: what that call has changed cannot be told apart by event.
 var errPartAgain = errors.New("next was called again for some of the events of an earlier call; an Atomic processor needs all of them again, or others")

@@ -240,6 +240,7 @@ func (c *consumer[T]) handle(ctx context.Context, b *Batch) (err error) {
 	if err := c.atomic.begin(b.Events); err != nil {
 		return err
 	}
+	c.atomic.ask(b.Events)
 	defer func() { c.atomic.end(b.Events, &err) }()
 	for events := b.Events; len(events) > 0; {
 		if c.loop == nil {

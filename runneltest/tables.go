@@ -136,9 +136,12 @@ func (t *tables) config(name string) *rows.Config {
 	return nil
 }
 
-// Row is rows.Source.Row.
-func (t *tables) Row(of store.Table, key string) (store.Row, error) {
-	return t.stored[of.Rows][key], nil
+// Rows is rows.Source.Rows.
+func (t *tables) Rows(of store.Table, keys []string) (found []store.Row, err error) {
+	for _, key := range keys {
+		found = append(found, t.stored[of.Rows][key])
+	}
+	return found, nil
 }
 
 // Page is rows.Source.Page: all rows are on one.

@@ -21,11 +21,14 @@ type redis struct {
 	fail error
 }
 
-func (r *redis) Row(_ store.Table, key string) (store.Row, error) {
+func (r *redis) Rows(_ store.Table, keys []string) (found []store.Row, err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.asks++
-	return r.rows[key], r.fail
+	for _, key := range keys {
+		found = append(found, r.rows[key])
+	}
+	return found, r.fail
 }
 
 func (r *redis) Page(_ store.Table, cursor uint64) (page []store.KeyedRow, next uint64, err error) {
@@ -320,4 +323,39 @@ func (r *interrupted) Page(t store.Table, cursor uint64) ([]store.KeyedRow, uint
 		r.between = nil
 	}
 	return r.redis.Page(t, cursor)
+}
+
+// What a function will ask for comes in one round trip, and only what is not there.
+func TestRowsAreAskedForTogether(t *testing.T) {
+	from := &redis{rows: map[string]store.Row{"a": {Value: "1", There: true}, "b": {Value: "2", There: true}}}
+	p := &Partition{}
+	rows := table(p, from, 1<<20)
+	p.Begin("1-1")
+	rows.Set("c", &value{[]int{3}}, 0)
+	for range 2 {
+		if err := rows.Ask([]string{"a", "none", "b", "a", "c"}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	got := ""
+	for _, key := range []string{"a", "b", "c", "none"} {
+		v, ok := rows.Get(key)
+		got += fmt.Sprint(v, ok, " ")
+	}
+	if got != "&{[1]} true &{[2]} true &{[3]} true <nil> false " || from.asks != 1 || rows.cfg.Budget.Asked.Load() != 3 {
+		t.Errorf("got %s, asked %d times for %d rows", got, from.asks, rows.cfg.Budget.Asked.Load())
+	}
+	if rows.Complete() {
+		t.Error("complete before the loader is through")
+	}
+	if err := rows.Load(t.Context()); err != nil || !rows.Complete() {
+		t.Errorf("not complete behind it, %v", err)
+	}
+	if from.fail = errors.New("lost"); rows.Ask([]string{"d"}) != nil {
+		t.Error("asked though all is there")
+	}
+	rows.forget(rows.find("a"))
+	if rows.Ask([]string{"a"}) == nil {
+		t.Error("no error of a lost ownership")
+	}
 }

@@ -3,6 +3,7 @@ package rows
 import (
 	"context"
 	"fmt"
+	"slices"
 	"sync"
 	"sync/atomic"
 
@@ -11,7 +12,8 @@ import (
 
 // A Source reads committed rows. Its methods block; an error means that the ownership has ended.
 type Source interface {
-	Row(t store.Table, key string) (store.Row, error)
+	// Rows returns the rows of some keys, in their order.
+	Rows(t store.Table, keys []string) ([]store.Row, error)
 	Page(t store.Table, cursor uint64) (rows []store.KeyedRow, next uint64, err error)
 }
 
@@ -96,23 +98,61 @@ func (t *Table) find(key string) *Row {
 	if r != nil {
 		return r
 	}
-	var stored store.Row
 	if !complete {
-		t.cfg.Budget.Asked.Add(1)
-		var err error
-		if stored, err = t.cfg.Source.Row(t.cfg.Place, key); err != nil {
+		if err := t.ask([]string{key}); err != nil {
 			panic(Failure{err})
-		}
-		if !t.cfg.Ends {
-			stored.Until = 0 // it was set while the table had a TTL
 		}
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if r = t.rows[key]; r == nil { // the loader may have brought it
-		r = t.insert(key, stored)
+	if r = t.rows[key]; r == nil {
+		r = t.insert(key, store.Row{})
 	}
 	return r
+}
+
+// ask has rows of keys, of which none was held, read from Redis.
+func (t *Table) ask(keys []string) error {
+	t.cfg.Budget.Asked.Add(int64(len(keys)))
+	stored, err := t.cfg.Source.Rows(t.cfg.Place, keys)
+	if err != nil {
+		return err
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for i, key := range keys {
+		if !t.cfg.Ends {
+			stored[i].Until = 0 // it was set while the table had a TTL
+		}
+		if t.rows[key] == nil { // the loader may have brought it
+			t.insert(key, stored[i])
+		}
+	}
+	return nil
+}
+
+// Complete reports whether all rows are in memory.
+func (t *Table) Complete() bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.complete
+}
+
+// Ask has the rows of some keys in memory, in one round trip if there are any that are not: for a function that will ask for them.
+// An error means that the ownership has ended.
+func (t *Table) Ask(keys []string) error {
+	var missing []string
+	t.mu.Lock()
+	for _, key := range keys {
+		if !t.complete && t.rows[key] == nil && !slices.Contains(missing, key) {
+			missing = append(missing, key)
+		}
+	}
+	t.mu.Unlock()
+	if len(missing) == 0 {
+		return nil
+	}
+	return t.ask(missing)
 }
 
 // insert is called under the mutex.

@@ -51,18 +51,39 @@ func (c TableStore) Table(stream, table string, partition int) Table {
 
 // Row returns a row as it is committed. now is the server's clock, in ms.
 func (c TableStore) Row(ctx context.Context, t Table, key string) (r Row, now int64, err error) {
-	reply, err := rowScript.Run(ctx, c.Retrying, []string{t.Rows, t.Until}, key).Slice()
+	return rowOf(t, rowScript.Run(ctx, c.Retrying, []string{t.Rows, t.Until}, key))
+}
+
+// Rows returns the rows of some keys as they are committed, in their order.
+func (c TableStore) Rows(ctx context.Context, t Table, keys []string) ([]Row, error) {
+	calls, found := make([]*redisconn.Call, len(keys)), make([]Row, len(keys))
+	for i, key := range keys {
+		calls[i] = redisconn.ScriptCall(ctx, rowScript, []string{t.Rows, t.Until}, key)
+	}
+	redisconn.PipelineInTurns(ctx, c.Retrying, calls, rowsPerPage)
+	for i, call := range calls {
+		var err error
+		if found[i], _, err = rowOf(t, call.Reply); err != nil {
+			return nil, err
+		}
+	}
+	return found, nil
+}
+
+// rowOf returns what row.lua has replied, and the server's clock, in ms.
+func rowOf(t Table, reply *redis.Cmd) (r Row, now int64, err error) {
+	values, err := reply.Slice()
 	if err != nil {
 		return Row{}, 0, fmt.Errorf("row of %s: %w", t.Rows, classify(err))
 	}
-	if len(reply) != 3 {
-		return Row{}, 0, fmt.Errorf("row of %s: reply of %d values", t.Rows, len(reply))
+	if len(values) != 3 {
+		return Row{}, 0, fmt.Errorf("row of %s: reply of %d values", t.Rows, len(values))
 	}
-	r.Value, r.There = reply[0].(string)
+	r.Value, r.There = values[0].(string)
 	if r.There {
-		r.Until = scoreOf(reply[1])
+		r.Until = scoreOf(values[1])
 	}
-	return r, scoreOf(reply[2]), nil
+	return r, scoreOf(values[2]), nil
 }
 
 // Page returns some rows and the cursor of the next page, from 0 to 0. Rows that are there all the while come at least

@@ -210,13 +210,13 @@ func (m *member) hold(p *partition, why error) {
 // rowSource reads rows for an ownership, until they can be read or it ends.
 type rowSource struct{ p *redisStore }
 
-// Row returns a row.
-func (s rowSource) Row(t store.Table, key string) (r store.Row, err error) {
+// Rows returns rows.
+func (s rowSource) Rows(t store.Table, keys []string) (found []store.Row, err error) {
 	err = s.p.persistAs("rows", func(ctx context.Context) error {
-		r, _, err = s.p.i.w.client.Row(ctx, t, key)
+		found, err = s.p.i.w.client.Rows(ctx, t, keys)
 		return err
 	})
-	return r, err
+	return found, err
 }
 
 // Page returns a page of rows.

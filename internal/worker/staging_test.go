@@ -186,9 +186,9 @@ func TestOnlyAReplyConfirmsRows(t *testing.T) {
 
 type noRows struct{ asked bool }
 
-func (s *noRows) Row(store.Table, string) (store.Row, error) {
+func (s *noRows) Rows(_ store.Table, keys []string) ([]store.Row, error) {
 	s.asked = true
-	return store.Row{}, nil
+	return make([]store.Row, len(keys)), nil
 }
 
 func (s *noRows) Page(store.Table, uint64) ([]store.KeyedRow, uint64, error) {
