@@ -359,3 +359,32 @@ func TestRowsAreAskedForTogether(t *testing.T) {
 		t.Error("no error of a lost ownership")
 	}
 }
+
+// A row whose deletion is not committed stays deleted, though all that is committed is dropped and Redis still has it.
+func TestADeletionIsKeptUntilItIsCommitted(t *testing.T) {
+	from := &redis{rows: map[string]store.Row{"a": {Value: "1", There: true}, "b": {Value: "2", There: true}}}
+	p := &Partition{}
+	rows := table(p, from, 1<<20)
+	if err := rows.Load(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	iterate := func(id string, do func()) {
+		t.Helper()
+		p.Mark()
+		p.Begin(id)
+		do()
+		p.End()
+		if err := p.Seal(); err != nil {
+			t.Fatal(err)
+		}
+		p.Take(&store.Changes{})
+	}
+	iterate("1-1", func() { rows.Delete("a") })
+	rows.cfg.Budget.Most = 0
+	iterate("2-1", func() { rows.Set("c", &value{[]int{3}}, 0) })
+	iterate("3-1", func() {
+		if v, ok := rows.Get("a"); ok {
+			t.Errorf("the deleted row is %v", v)
+		}
+	})
+}

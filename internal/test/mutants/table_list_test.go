@@ -126,6 +126,7 @@ var tableMutants = map[string][]mutant{
 		{"what a failed iteration has seen is decoded anew", rowsGo, "s.row.value, s.row.known, s.row.unsealed = nil, false, false", "s.row.unsealed = false", setLast},
 		{"a row that was set blindly and undone is not known", rowsGo, "if s.blind {", "if false {", setLast},
 		{"not all is loaded if a row was forgotten", rowsTableGo, "&& forgot == t.forgot", "&& forgot <= t.forgot", "TestAnUndoneRowIsLoadedAgain"},
+		{"a deletion is kept until it is committed", rowsTableGo, "		if gone && !t.committed(r) {\n", "		if false && gone && !t.committed(r) {\n", "TestADeletionIsKeptUntilItIsCommitted"},
 		{"only what is committed is dropped", rowsTableGo, "		if t.committed(r) {\n", "		if t.p != nil {\n", setLast},
 		{"the loader takes nothing that was changed back", rowsTableGo, "if t.rows[stored.Key] == nil {", "if t.rows[stored.Key] == nil || t.p != nil {", setLast},
 	},
