@@ -33,8 +33,10 @@ func IsReply(err error) bool {
 }
 
 // Denied reports whether err means that the server does not permit a command, or the use
-// of a key, to its user.
-func Denied(err error) bool { return ReplyHas(err, "NOPERM", "The user executing the script") }
+// of a key, to its user. Scripts are told so in words, by newer servers in others.
+func Denied(err error) bool {
+	return ReplyHas(err, "NOPERM", "The user executing the script", "ACL failure in script")
+}
 
 // ReplyHas reports whether err is an error reply that contains one of the codes.
 // A script's errors carry the code inside their text on some servers.
