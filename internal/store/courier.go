@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -206,7 +207,7 @@ func (c *Courier) trips(ctx context.Context, routes []*route) (all []*trip) {
 			t = &trip{}
 			open[node], all = t, append(all, t)
 		}
-		r.sent = r.part(most)
+		r.sent = r.part()
 		t.routes, t.calls = append(t.routes, r), append(t.calls, c.c.hopCall(ctx, c.from, r.to, r.after, most, r.entries[:r.sent]))
 	}
 	return all
@@ -232,9 +233,9 @@ func (c *Courier) settle(ctx context.Context, r *route, call *redisconn.Call, we
 }
 
 // part returns how many entries a call has.
-func (r *route) part(most int64) int {
+func (r *route) part() int {
 	n, size := 0, 0
-	for n < min(len(r.entries), entriesPerHop) && (most <= 0 || int64(n) < most) {
+	for n < min(len(r.entries), entriesPerHop) {
 		for _, f := range r.entries[n].fields {
 			size += len(f)
 		}
@@ -267,7 +268,11 @@ func (c *Courier) refused(ctx context.Context, r *route, err error) error {
 		return err
 	}
 	p := &part{Append: &Append{Stream: r.to.Stream, Partition: r.to.Partition}, log: c.c.keys.Partition(r.to.Stream, r.to.Partition), need: r.sent}
-	return c.c.tryRoom(ctx, p)
+	err = c.c.tryRoom(ctx, p)
+	if full := (*FullError)(nil); errors.As(err, &full) && full.Length < full.Size {
+		return nil // for some of them
+	}
+	return err
 }
 
 // failed has a route wait for a while, longer each time, unless there is no error.

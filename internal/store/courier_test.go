@@ -173,7 +173,7 @@ func TestHopsThatGoMissing(t *testing.T) {
 	}
 }
 
-// A target that takes nothing keeps no other waiting, and gets what is for it when it can.
+// A target that is full keeps no other waiting, and gets what is for it as far as there is room.
 func TestATargetThatIsFull(t *testing.T) {
 	t.Parallel()
 	tagged(t, func(t *testing.T, e *env) {
@@ -181,6 +181,7 @@ func TestATargetThatIsFull(t *testing.T) {
 		s := e.sender("printer", alice)
 		mailer := e.Partition("bills", "mailer", 1)
 		e.must(e.raw.XGroupCreateMkStream(e.ctx(), mailer.Log, GroupName("mailer", bob), "0").Err())
+		e.must(e.raw.XAdd(e.ctx(), &redis.XAddArgs{Stream: mailer.Log, Values: []any{"data", "of another sender"}}).Err())
 		s.emit(1, 1, 1, 1, 1, 2)
 		s.emit(2)
 		var told []error
