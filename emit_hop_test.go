@@ -8,26 +8,29 @@ import (
 	"log/slog"
 	"slices"
 	"strconv"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/redis/go-redis/v9"
 
 	"github.com/runnel-go/runnel"
+	"github.com/runnel-go/runnel/internal/test/faultproxy"
 	"github.com/runnel-go/runnel/internal/test/redistest"
 )
 
 const hopItems, hopSums = 3, 5 // partitions
 
+var ofNumber = &runnel.Partitioner{Name: "number", Func: func(key string, n int) int {
+	number, _ := strconv.Atoi(key)
+	return number % n
+}}
+
 // newHopping is an app whose keys have hash tags, and whose outputs mostly go to partitions with other numbers.
 func newHopping(url string, log slog.Handler) *summing {
 	s := &summing{app: runnel.New("contract", &runnel.Options{RedisURL: url, Logger: slog.New(log), KeyLayout: runnel.LayoutCluster})}
-	byNumber := &runnel.Partitioner{Name: "number", Func: func(key string, n int) int {
-		number, _ := strconv.Atoi(key)
-		return number % n
-	}}
-	s.items = runnel.NewStream(s.app, "items", mod10, &runnel.StreamOptions{Partitions: hopItems, Partitioner: byNumber})
-	s.sums = runnel.NewStream(s.app, "sums", func(s sum) string { return fmt.Sprint(s.Total % 10) }, &runnel.StreamOptions{Partitions: hopSums, Partitioner: byNumber})
+	s.items = runnel.NewStream(s.app, "items", mod10, &runnel.StreamOptions{Partitions: hopItems, Partitioner: ofNumber})
+	s.sums = runnel.NewStream(s.app, "sums", func(s sum) string { return fmt.Sprint(s.Total % 10) }, &runnel.StreamOptions{Partitions: hopSums, Partitioner: ofNumber})
 	s.table = runnel.NewTable[sum](s.items, "sums", nil)
 	s.process(runnel.Each(func(ctx context.Context, _ *runnel.Event, i item) error { return s.add(ctx, i) }), runnel.ProcessorOptions{})
 	return s
@@ -129,4 +132,47 @@ func TestATargetInAnotherSlotThatTakesNothing(t *testing.T) {
 			t.Errorf("came %v", list)
 		}
 	})
+}
+
+// What was put into an outbox and not read holds the partition up once it is much, also where each target takes what is for it.
+func TestAnOutboxThatIsNotRead(t *testing.T) {
+	srv := redistest.Start(t)
+	rdb, way := srv.Client(t), faultproxy.Start(t, srv.Addr())
+	var held atomic.Bool
+	var others atomic.Int64
+	held.Store(true)
+	reads := way.On("EVALSHA", faultproxy.Every).Containing("__out:{contract.1}.items.p", "\r\n262144\r\n").Do(faultproxy.Answer("-LOADING wait\r\n"))
+	app := runnel.New("contract", &runnel.Options{RedisURL: "redis://" + way.Addr(), Logger: slog.New(slog.DiscardHandler), KeyLayout: runnel.LayoutCluster})
+	items := runnel.NewStream(app, "items", func(i item) string { return fmt.Sprint(i.N) }, &runnel.StreamOptions{Partitions: 2, Partitioner: ofNumber})
+	sums := runnel.NewStream(app, "sums", func(s sum) string { return fmt.Sprint(s.Total) }, &runnel.StreamOptions{Partitions: hopSums, Partitioner: ofNumber})
+	items.Process("p", runnel.Each(func(ctx context.Context, _ *runnel.Event, i item) error {
+		switch {
+		case i.N == 0:
+			others.Add(1)
+			return nil
+		case i.N == 9 && held.Load():
+			t.Error("the event was begun")
+		}
+		return sums.Emit(ctx, slices.Repeat([]sum{{Total: 2}, {Total: 3}}, 300)...)
+	}), &runnel.ProcessorOptions{Atomic: true})
+	running(t, app)
+	send := func(n int) {
+		t.Helper()
+		if err := items.Send(t.Context(), item{n}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for i, n := range []int{1, 3, 5} {
+		send(n)
+		redistest.Eventually(t, "the commit", func() bool { return rdb.XLen(t.Context(), "__out:{contract.1}.items.p").Val() == int64(i+1)*600 })
+	}
+	send(7) // which may have been awaited before
+	send(9)
+	for i := range 10 { // of another partition, which goes on
+		send(0)
+		redistest.Eventually(t, "another event", func() bool { return others.Load() == int64(i+1) })
+	}
+	held.Store(false)
+	reads.Release()
+	redistest.Eventually(t, "all outputs", func() bool { return came(t.Context(), rdb) == 5*600 })
 }

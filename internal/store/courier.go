@@ -18,16 +18,16 @@ const (
 	entriesPerHop  = 64        // of one call
 	bytesPerHop    = 256 << 10 // of one call, but for a single larger entry
 	hopsPerTrip    = 16        // of one round trip to a node
-	entriesPerRead = 128
-	// mostCarried is how many entries of an outbox wait in memory, for targets that cannot take them: beyond them nothing
-	// is read.
-	mostCarried = 1024
+	entriesPerRead = 128       // and no more than bytesPerHop
+	// MostWaiting is the weight of the entries of an outbox that wait in memory, for targets that cannot take them: beyond it
+	// nothing is read.
+	MostWaiting = 8 << 20
 
 	firstHopPause, lastHopPause = 20 * time.Millisecond, time.Second
 )
 
 // A Courier brings what is in a partition's outbox to the partitions that it is for: once, and in order for each of these.
-// Several may do so at the same time. One that cannot take what is for it keeps no other waiting, until mostCarried wait.
+// Several may do so at the same time. One that cannot take what is for it keeps no other waiting, until MostWaiting wait.
 //
 // What has an unknown outcome is sent again before anything behind it for the same partition, so the last ID that came there
 // tells all that came. It is not for concurrent use.
@@ -43,6 +43,7 @@ type Courier struct {
 	done  string // what is up to it was removed
 	more  bool   // there may be some behind read
 	count int    // in routes
+	load  int64  // the weight of these
 	of    map[StreamPartition]*route
 	order []*route
 }
@@ -66,7 +67,10 @@ func (c *Client) NewCourier(from Partition) *Courier {
 func (c *Courier) Carries() int { return c.count }
 
 // Behind reports whether so many wait that no more are read.
-func (c *Courier) Behind() bool { return c.count >= mostCarried }
+func (c *Courier) Behind() bool { return c.load >= MostWaiting }
+
+// ReadAll reports whether Round has read all that there was since Look.
+func (c *Courier) ReadAll() bool { return !c.more }
 
 // Look makes the next Round look for entries that were not there.
 func (c *Courier) Look() { c.more = true }
@@ -129,7 +133,7 @@ func (c *Courier) goOn(ctx context.Context) error {
 			return nil
 		}
 	}
-	found, err := c.c.readOutbox(ctx, c.from, done, c.read, max(count, 1))
+	found, err := c.c.readOutbox(ctx, c.from, done, c.read, count)
 	if err != nil {
 		return err
 	}
@@ -139,7 +143,7 @@ func (c *Courier) goOn(ctx context.Context) error {
 	if count == 0 {
 		return nil
 	}
-	c.more = len(found) == count
+	c.more = len(found) > 0
 	for _, f := range found {
 		to, e, err := unbox(f)
 		if err != nil {
@@ -160,7 +164,7 @@ func (c *Courier) add(to StreamPartition, e outboxEntry) {
 		c.order = append(c.order, r)
 	}
 	r.entries = append(r.entries, e)
-	c.read, c.count = e.id, c.count+1
+	c.read, c.count, c.load = e.id, c.count+1, c.load+weightOf(e.fields)
 }
 
 // A trip is what goes to one node.
@@ -251,6 +255,7 @@ func (r *route) part() int {
 func (c *Courier) came(r *route, last string) {
 	n := 0
 	for n < len(r.entries) && entryid.Compare(r.entries[n].id, last) <= 0 {
+		c.load -= weightOf(r.entries[n].fields)
 		n++
 	}
 	clear(r.entries[:n])

@@ -64,7 +64,8 @@ func (s *sender) emit(to ...int) Commit {
 		ch.Outputs = append(ch.Outputs, Output{Stream: "bills", Partition: n, Fields: []string{"data", fmt.Sprint(s.epoch, " ", s.commits, " ", n), "__key", "k"}})
 	}
 	next := try(s.raw.XRangeN(s.ctx(), s.p.Log, "("+s.raw.HGet(s.ctx(), s.p.Own, "floor").Val(), "+", 1).Result()).must(s.t)[0].ID
-	one := Commit{Partition: s.p, Claim: s.me, Number: s.commits, Committed: next, Read: -1, Changes: ch, Epoch: s.epoch, Boxed: s.boxed, Boxes: s.Boxes(s.p, ch.Outputs)}
+	boxes, _ := s.Boxes(s.p, ch.Outputs)
+	one := Commit{Partition: s.p, Claim: s.me, Number: s.commits, Committed: next, Read: -1, Changes: ch, Epoch: s.epoch, Boxed: s.boxed, Boxes: boxes}
 	s.must(s.store(one))
 	s.boxed += one.Boxes
 	return one
@@ -226,7 +227,7 @@ func TestACourierKeepsALimitedNumber(t *testing.T) {
 			to = append(to, 1)
 		}
 		n := 0
-		for ; n < 2*mostCarried; n += each {
+		for ; n < 2*1024; n += each {
 			s.emit(to...)
 		}
 		c := e.NewCourier(s.p)
@@ -236,11 +237,33 @@ func TestACourierKeepsALimitedNumber(t *testing.T) {
 		for range 5 {
 			try2(c.Round(e.ctx())).must(t)
 		}
-		if c.Carries() >= mostCarried+entriesPerRead {
+		if c.Carries() >= 1024+entriesPerRead {
 			t.Errorf("carries %d", c.Carries())
 		}
 		e.must(e.raw.Del(e.ctx(), locked).Err())
 		equal(t, "came", e.carry(c), int64(n))
+	})
+}
+
+// Of large entries it reads one at a time, and keeps few.
+func TestACourierKeepsFewLargeEntries(t *testing.T) {
+	t.Parallel()
+	tagged(t, func(t *testing.T, e *env) {
+		s := e.sender("printer", alice)
+		const n = 12
+		large := strings.Repeat("x", 1<<20)
+		for i := range n {
+			e.must(e.raw.XAdd(e.ctx(), &redis.XAddArgs{Stream: s.p.Outbox, ID: fmt.Sprint(s.epoch, "-", i+1), Values: []any{"to", "1 bills", "data", large}}).Err())
+		}
+		locked := e.keys.Partition("bills", 1)
+		e.must(e.raw.Set(e.ctx(), locked, "no stream", 0).Err())
+		c := e.NewCourier(s.p)
+		for i := range 2 * n {
+			try2(c.Round(e.ctx())).must(t)
+			equal(t, "carries", c.Carries(), min(i+1, 8))
+		}
+		e.must(e.raw.Del(e.ctx(), locked).Err())
+		equal(t, "came", e.carry(c), n)
 	})
 }
 

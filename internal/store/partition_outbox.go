@@ -16,14 +16,23 @@ import (
 // commit, and a Courier brings it to its partition, once.
 func (c *core) Reaches(from, to int) bool { return from == to || c.keys.Layout != keys.Cluster }
 
-// Boxes returns how many of some outputs of a partition go by way of its outbox.
-func (c Owner) Boxes(from Partition, outputs []Output) (n int64) {
+// Boxes returns how many of some outputs of a partition go by way of its outbox, and their weight there.
+func (c Owner) Boxes(from Partition, outputs []Output) (n, weight int64) {
 	for _, o := range outputs {
 		if !c.Reaches(from.Number, o.Partition) {
-			n++
+			n, weight = n+1, weight+weightOf(o.Fields)
 		}
 	}
-	return n
+	return n, weight
+}
+
+// weightOf returns the weight of an entry of an outbox: its bytes, and 8 KiB. So 8 MiB are 1 024 small ones.
+func weightOf(fields []string) int64 {
+	n := 8 << 10
+	for _, f := range fields {
+		n += len(f)
+	}
+	return int64(n)
 }
 
 // An outboxEntry is a record in an outbox. IDs there are the epoch of who emitted it and its number: they ascend over all
@@ -106,11 +115,11 @@ func (c Owner) LastHop(ctx context.Context, from Partition, to StreamPartition) 
 	return epoch, from.wrap(fmt.Sprintf("outputs to partition %d of stream %s", to.Partition, to.Stream), err)
 }
 
-// readOutbox removes what has come, up to an ID, if that is not "", and returns entries behind another one.
+// readOutbox removes what has come, up to an ID, if that is not "", and returns entries behind another one, none if there are none.
 func (c *core) readOutbox(ctx context.Context, p Partition, done, after string, count int) ([]any, error) {
 	ctx, cancel := context.WithTimeout(ctx, redisconn.Patience)
 	defer cancel()
-	call := redisconn.ScriptCall(ctx, outboxScript, []string{p.Outbox, p.Own}, done, after, count, c.MinReplicas() > 0)
+	call := redisconn.ScriptCall(ctx, outboxScript, []string{p.Outbox, p.Own}, done, after, count, bytesPerHop, c.MinReplicas() > 0)
 	weak := c.Durably(ctx, []*redisconn.Call{call})
 	reply, err := call.Reply.Slice()
 	if err = classify(err); err == nil {

@@ -25,9 +25,10 @@ type outbox struct {
 	courier *store.Courier
 	boxed   int64 // outputs for other slots in commits of this ownership; of the acker
 
-	asked  atomic.Int64 // how often there was something new
+	asked  atomic.Int64 // the weight of what was put there
+	read   atomic.Int64 // what of that was read, if all was
 	seen   atomic.Int64 // what of that has come, if all has
-	behind atomic.Bool  // so much waits that nothing more may be begun
+	behind atomic.Bool  // so much was read and waits that nothing more may be begun
 	wake   signal
 
 	mu    sync.Mutex
@@ -83,15 +84,19 @@ func (o *outbox) run() {
 
 func (o *outbox) round(ctx context.Context) (again time.Duration, err error) {
 	asked := o.asked.Load()
+	if asked != o.read.Load() {
+		o.courier.Look()
+	}
 	came, again, err := o.courier.Round(ctx)
 	o.m.count.Hops.Add(came)
+	if o.courier.ReadAll() {
+		o.read.Store(asked)
+	}
 	if err == nil && again < 0 {
 		o.seen.Store(asked)
-		o.p.buffer.Signal() // for handOver
 	}
-	if behind := o.courier.Behind(); behind != o.behind.Swap(behind) {
-		o.p.buffer.Signal()
-	}
+	o.behind.Store(o.courier.Behind())
+	o.p.buffer.Signal() // for who waits until it is not full, and for handOver
 	return again, err
 }
 
@@ -107,7 +112,6 @@ func (o *outbox) sleep(ctx context.Context, most time.Duration) {
 	case <-ctx.Done():
 	case <-elapsed:
 	case <-o.wake:
-		o.courier.Look()
 	}
 }
 
@@ -116,20 +120,24 @@ func (o *outbox) number(one *store.Commit) {
 	if o == nil || one.Changes == nil {
 		return
 	}
-	one.Epoch, one.Boxes, one.Boxed = o.p.epoch, o.m.w.client.Boxes(o.p.keys, one.Changes.Outputs), o.boxed
+	one.Boxes, _ = o.m.w.client.Boxes(o.p.keys, one.Changes.Outputs)
+	one.Epoch, one.Boxed = o.p.epoch, o.boxed
 	o.boxed += one.Boxes
 }
 
 // stored tells of a commit that was.
 func (o *outbox) stored(one store.Commit) {
 	if o != nil && one.Boxes > 0 {
-		o.asked.Add(1)
+		_, weight := o.m.w.client.Boxes(o.p.keys, one.Changes.Outputs)
+		o.asked.Add(weight)
 		o.wake.set()
 	}
 }
 
-// full reports whether so much waits that no other iteration may begin.
-func (o *outbox) full() bool { return o != nil && o.behind.Load() }
+// full reports whether so much waits, in memory or in Redis, that no other iteration may begin.
+func (o *outbox) full() bool {
+	return o != nil && (o.behind.Load() || o.asked.Load()-o.read.Load() >= store.MostWaiting)
+}
 
 // handOver waits a moment for what is on its way, if the worker stops: there may be no next owner for long.
 func (o *outbox) handOver() {

@@ -108,6 +108,7 @@ var tableMutants = map[string][]mutant{
 	},
 	".": {
 		{"outputs do not pass for those of a later epoch", "internal/worker/outbox.go", "if epoch >= o.p.epoch {", "if false {", "TestOutputsBehindThoseOfALaterEpoch"},
+		{"what waits in the outbox has a bound", "internal/worker/outbox.go", " || o.asked.Load()-o.read.Load() >= store.MostWaiting", "", "TestAnOutboxThatIsNotRead"},
 		{"numbers of outputs go on", "internal/worker/outbox.go", "	o.boxed += one.Boxes\n", "", "TestOutputsForOtherSlots"},
 	},
 	"internal/worker": {
