@@ -23,7 +23,7 @@ var ErrNotAtomic = errors.New("the context is of no iteration of an Atomic proce
 // With the key layout of Redis Cluster a partition with another number than the event's
 // lies in another slot, which no step can write together with this one. The record is then
 // kept with the ack, and appended there right after it, once and in order. The first time,
-// Emit asks that partition what it has, and returns an error if the ownership ends meanwhile.
+// Emit asks that partition what it has, and returns an error if the ownership or ctx ends meanwhile.
 func (s *Stream[T]) Emit(ctx context.Context, records ...T) error {
 	out := make([]Outgoing[T], len(records))
 	for i, r := range records {
@@ -82,7 +82,7 @@ func (s *Stream[T]) emit(ctx context.Context, out []Outgoing[T], outputs []store
 		return nil, err
 	}
 	for i := range out {
-		output, err := s.output(sc, o, out[i])
+		output, err := s.output(ctx, sc, o, out[i])
 		if err != nil {
 			return nil, fmt.Errorf("stream %s: emit record %d: %w", s.name, i, err)
 		}
@@ -98,7 +98,7 @@ func (s *Stream[T]) emit(ctx context.Context, out []Outgoing[T], outputs []store
 }
 
 // output encodes a record.
-func (s *Stream[T]) output(sc *scope, o *StreamOptions, out Outgoing[T]) (store.Output, error) {
+func (s *Stream[T]) output(ctx context.Context, sc *scope, o *StreamOptions, out Outgoing[T]) (store.Output, error) {
 	switch {
 	case out.DedupID != "":
 		return store.Output{}, errors.New("a DedupID has no meaning: what is emitted comes once")
@@ -112,7 +112,7 @@ func (s *Stream[T]) output(sc *scope, o *StreamOptions, out Outgoing[T]) (store.
 	case len(fields) > mostOutputTexts:
 		return store.Output{}, fmt.Errorf("it has more than %d fields", mostOutputTexts/2)
 	}
-	if err := sc.atomic.src.Reach(store.StreamPartition{Stream: s.name, Partition: partition}); err != nil {
+	if err := sc.atomic.src.Reach(ctx, store.StreamPartition{Stream: s.name, Partition: partition}); err != nil {
 		return store.Output{}, err
 	}
 	return store.Output{Stream: s.name, Partition: partition, Fields: fields, Sent: &s.sent.Sent}, nil

@@ -4,6 +4,7 @@ package runnel_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"slices"
@@ -175,4 +176,50 @@ func TestAnOutboxThatIsNotRead(t *testing.T) {
 	held.Store(false)
 	reads.Release()
 	redistest.Eventually(t, "all outputs", func() bool { return came(t.Context(), rdb) == 5*600 })
+}
+
+// Emit waits for a partition that cannot tell what it has, no longer than its context lasts, and at a shutdown not at all. The event
+// has not failed by that.
+func TestEmitToAPartitionThatDoesNotAnswer(t *testing.T) {
+	srv := redistest.Start(t)
+	rdb := srv.Client(t)
+	const broken = "__hop:{contract.4}.sums"
+	if err := rdb.Set(t.Context(), broken, "no hash", 0).Err(); err != nil {
+		t.Fatal(err)
+	}
+	var calls atomic.Int64
+	hopping := func() *summing {
+		s := newHopping(srv.URL(), slog.DiscardHandler)
+		s.items.Process("q", runnel.Each(func(ctx context.Context, _ *runnel.Event, i item) error {
+			short, cancel := context.WithCancel(ctx)
+			time.AfterFunc(time.Millisecond, cancel)
+			if err := s.sums.Emit(short, sum{Total: 4}); calls.Add(1) == 1 && !errors.Is(err, context.Canceled) {
+				t.Errorf("got %v", err)
+			}
+			return s.sums.Emit(ctx, sum{Total: 4})
+		}), &runnel.ProcessorOptions{Atomic: true, OnError: runnel.Ignore, Grace: time.Hour})
+		return s
+	}
+	s := hopping()
+	ctx, stop := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- s.app.Run(ctx) }()
+	if err := s.items.Send(t.Context(), item{1}); err != nil {
+		t.Fatal(err)
+	}
+	redistest.Eventually(t, "a call that waits", func() bool { return calls.Load() == 1 })
+	stop()
+	select {
+	case err := <-ended:
+		if err != nil {
+			t.Error(err)
+		}
+	case <-time.After(30 * time.Second):
+		t.Fatal("the shutdown waits")
+	}
+	if err := rdb.Del(t.Context(), broken).Err(); err != nil {
+		t.Fatal(err)
+	}
+	running(t, hopping().app)
+	redistest.Eventually(t, "the output", func() bool { return rdb.XLen(t.Context(), "__strm:{contract.4}.sums").Val() > 0 })
 }

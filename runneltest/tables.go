@@ -1,6 +1,7 @@
 package runneltest
 
 import (
+	"context"
 	"fmt"
 	"maps"
 	"slices"
@@ -153,7 +154,7 @@ func (t *tables) Page(of store.Table, _ uint64) (page []store.KeyedRow, next uin
 }
 
 // Reach is worker.Source.Reach.
-func (s *source) Reach(store.StreamPartition) error { return nil }
+func (s *source) Reach(context.Context, store.StreamPartition) error { return nil }
 
 // commit stores what the iteration that ends has changed.
 func (t *tables) commit() {

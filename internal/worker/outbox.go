@@ -144,29 +144,41 @@ func (o *outbox) handOver() {
 	if o == nil || !o.m.w.stopping() {
 		return
 	}
-	timer := time.AfterFunc(handOver, o.p.buffer.Signal)
-	defer timer.Stop()
-	for end := time.Now().Add(handOver); o.seen.Load() != o.asked.Load() && time.Now().Before(end) && !o.p.life.isLost(); {
-		<-o.p.buffer.Ready()
+	late := time.After(handOver)
+	for o.seen.Load() != o.asked.Load() {
+		select {
+		case <-late:
+			return
+		case <-o.p.life.gone:
+			return
+		case <-o.p.buffer.Ready():
+		}
 	}
 }
 
 // reach makes sure that a partition can tell what is emitted to it from what earlier owners have: their epochs are lower, unless
 // a failover has forgotten one of them, and clocks go back. It blocks until the partition has answered, once in an
-// ownership. With an error the ownership is over.
-func (o *outbox) reach(to store.StreamPartition) error {
+// ownership. One that is to end does not wait for a partition that fails. With an error the ownership is over, or ctx is.
+func (o *outbox) reach(ctx context.Context, to store.StreamPartition) error {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if o.known[to] {
 		return nil
 	}
 	var epoch int64
-	err := o.p.source.parked.persistAs("outputs", func(ctx context.Context) (err error) {
-		epoch, err = o.m.w.client.LastHop(ctx, o.p.keys, to)
-		return err
+	var failed error
+	err := o.p.source.parked.persistAs("outputs", func(alive context.Context) error {
+		epoch, failed = o.m.w.client.LastHop(alive, o.p.keys, to)
+		if failed != nil && o.p.life.isEnding() {
+			o.p.cancel(o.m.releases.endCause()) // the next owner asks
+		}
+		if ctx.Err() != nil {
+			return nil
+		}
+		return failed
 	})
-	if err != nil {
-		return fmt.Errorf("%w: %w", context.Cause(o.p.ctx), err)
+	if err != nil || failed != nil {
+		return errors.Join(context.Cause(o.p.ctx), context.Cause(ctx), failed, err)
 	}
 	if epoch >= o.p.epoch {
 		o.m.history.saw(o.p.keys.Number, epoch)

@@ -282,11 +282,11 @@ func (s *partitionSource) finish(ids []string) {
 	s.p.staging.done(ids[len(ids)-1], func() { s.tellAcker(s.p.buffer.Done(ids)) })
 }
 
-func (s *partitionSource) Reach(to store.StreamPartition) error {
+func (s *partitionSource) Reach(ctx context.Context, to store.StreamPartition) error {
 	if s.p.outbox == nil || to.Partition == s.p.keys.Number {
 		return nil
 	}
-	return s.p.outbox.reach(to)
+	return s.p.outbox.reach(ctx, to)
 }
 
 func (s *partitionSource) tellAcker(tell, hurry bool) {

@@ -96,8 +96,8 @@ type Gate interface {
 // A Settler takes the outcomes of taken entries.
 type Settler interface {
 	// Reach makes sure that a commit can emit to a partition. It may block, for the first time; with an error the ownership
-	// is over. It may be called concurrently.
-	Reach(to store.StreamPartition) error
+	// is over, or ctx is. It may be called concurrently.
+	Reach(ctx context.Context, to store.StreamPartition) error
 
 	// Ack marks these entries as done. Their IDs ascend. What Input.Rows has pending is committed with them, by Next, too.
 	Ack(ids []string)
