@@ -83,7 +83,7 @@ func (o *outbox) run() {
 }
 
 func (o *outbox) round(ctx context.Context) (again time.Duration, err error) {
-	asked := o.asked.Load()
+	asked, full := o.asked.Load(), o.full()
 	if asked != o.read.Load() {
 		o.courier.Look()
 	}
@@ -96,7 +96,9 @@ func (o *outbox) round(ctx context.Context) (again time.Duration, err error) {
 		o.seen.Store(asked)
 	}
 	o.behind.Store(o.courier.Behind())
-	o.p.buffer.Signal() // for who waits until it is not full, and for handOver
+	if full || again < 0 {
+		o.p.buffer.Signal() // for who waits until it is not full, and for handOver
+	}
 	return again, err
 }
 
