@@ -55,7 +55,8 @@ type route struct {
 	after   string // all up to it has come, "" for unknown
 	next    int64  // when it is tried again, by monotime, if there is a pause
 	pause   time.Duration
-	sent    int // entries of the call under way
+	sent    int           // entries of the last call
+	took    time.Duration // its round trip
 }
 
 // NewCourier returns a courier that begins with all that a partition's outbox has.
@@ -172,6 +173,7 @@ type trip struct {
 	routes []*route
 	calls  []*redisconn.Call
 	weak   error
+	took   time.Duration
 }
 
 // send makes one try for each of some routes, for all nodes at once, and returns how many entries came.
@@ -181,11 +183,16 @@ func (c *Courier) send(ctx context.Context, routes []*route) (came int64) {
 	var wg sync.WaitGroup
 	trips := c.trips(ctx, routes)
 	for _, t := range trips {
-		wg.Go(func() { t.weak = c.c.Durably(ctx, t.calls) })
+		wg.Go(func() {
+			began := monotime.Now()
+			t.weak = c.c.Durably(ctx, t.calls)
+			t.took = time.Duration(monotime.Now() - began)
+		})
 	}
 	wg.Wait()
 	for _, t := range trips {
 		for i, r := range t.routes {
+			r.took = t.took
 			came += c.settle(ctx, r, t.calls[i], t.weak)
 		}
 	}
@@ -286,7 +293,8 @@ func (c *Courier) failed(r *route, err error) {
 		return
 	}
 	r.pause = min(max(2*r.pause, firstHopPause), lastHopPause)
-	r.next = monotime.Now() + int64(r.pause/2+rand.N(r.pause/2))
+	// A node that does not answer is tried a fifth of the time, since others wait for the end of each round.
+	r.next = monotime.Now() + int64(r.pause/2+rand.N(r.pause/2)+4*r.took)
 	if c.Failed != nil {
 		c.Failed(r.to, fmt.Errorf("outputs to partition %d of stream %s: %w", r.to.Partition, r.to.Stream, err))
 	}
