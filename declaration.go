@@ -18,6 +18,7 @@ type declaration struct {
 
 	mu        sync.Mutex
 	tables    []*table        // of the stream; not changed after registration
+	atomic    []string        // its Atomic processors; not changed after registration
 	kind      string          // of an extension, "" for none
 	parts     func() []string // of kind
 	effective *StreamOptions  // after inheritance, nil until first use
@@ -72,10 +73,14 @@ func (d *declaration) meta(processors []string) (store.Meta, error) {
 		return store.Meta{}, err
 	}
 	kind, parts := d.kindOf()
+	var atomic []string
+	if len(processors) > 0 { // a worker
+		atomic = d.atomic
+	}
 	return store.Meta{
 		Partitions: o.Partitions, MaxLen: o.MaxLen, Overflow: o.Overflow.String(), DedupWindow: o.DedupWindow.Milliseconds(),
 		Codec: o.Codec.Name(), Partitioner: o.Partitioner.Name, KeyField: o.KeyField, Layout: string(app.KeyLayout), Processors: processors,
-		Kind: kind, Parts: parts, Tables: d.tablesMeta(),
+		Kind: kind, Parts: parts, Tables: d.tablesMeta(), Atomic: atomic,
 	}, nil
 }
 

@@ -172,7 +172,8 @@ func (s *Stream[T]) Process(name string, fn ProcessFunc[T], opts *ProcessorOptio
 			panic(where + "the stream has a processor of that name already")
 		}
 		s.declaration.own(where, name, o.Tables)
-		if o.Atomic {
+		if o.Atomic || s.app.opts.Processor.Atomic {
+			s.declaration.atomic = append(s.declaration.atomic, name)
 			s.app.uses(store.Tables)
 		}
 		s.app.processors = append(s.app.processors, &registration{

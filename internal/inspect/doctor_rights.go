@@ -15,7 +15,7 @@ func (d *doctor) kinds(ctx context.Context) {
 	for _, stream := range streams {
 		m, _, _ := d.c.LoadMeta(ctx, stream)
 		d.c.Uses(m.Kind)
-		if len(m.Tables) > 0 {
+		if len(m.Tables)+len(m.Atomic) > 0 {
 			d.c.Uses(store.Tables)
 		}
 	}

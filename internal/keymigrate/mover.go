@@ -188,6 +188,11 @@ func (m *Mover) Run(ctx context.Context) (*Plan, error) {
 	if p.Refused != nil {
 		return nil, fmt.Errorf("app %s: %w; nothing was changed", m.o.App, p.Refused)
 	}
+	if err := m.forward(ctx); errors.As(err, new(*store.OutputsLeftError)) {
+		return nil, fmt.Errorf("app %s: %w; no key was renamed: mend that, or run its workers until nothing waits in outboxes", m.o.App, err)
+	} else if err != nil {
+		return nil, fmt.Errorf("app %s: %w", m.o.App, err)
+	}
 	if err := m.move(ctx); err != nil {
 		return p, fmt.Errorf("app %s: %w; until the move is complete its workers and producers are refused: run this again, or with --back", m.o.App, err)
 	}
@@ -203,6 +208,9 @@ func (m *Mover) move(ctx context.Context) error {
 			return err
 		}
 		if err := m.source.alive(ctx, m.st.streams); err != nil { // it may have come before the mark
+			return err
+		}
+		if err := m.forward(ctx); err != nil { // likewise
 			return err
 		}
 		if err := m.target.claim(ctx, m.st.mark); err != nil {

@@ -42,6 +42,7 @@ type Meta struct {
 	Parts       []string `json:"parts,omitempty"` // what its extension has told apart in it, such as the stages of a set
 
 	Tables map[string]TableMeta `json:"tables,omitempty"` // by name
+	Atomic []string             `json:"atomic,omitempty"` // of the processors, those that emit in their commits, and so may have outboxes
 
 	unknown map[string]json.RawMessage // fields of a newer release, which are kept
 }
@@ -233,7 +234,7 @@ func mergeMeta(stream string, data []byte, own Meta) (Meta, error) {
 		if own.Partitions < 1 {
 			return Meta{}, errors.New("there is none yet, and the number of partitions is not known")
 		}
-		own.Processors, own.Parts = union(nil, own.Processors), union(nil, own.Parts)
+		own.Processors, own.Parts, own.Atomic = union(nil, own.Processors), union(nil, own.Parts), union(nil, own.Atomic)
 		own.Tables, _ = mergeTables(stream, nil, own.Tables)
 		return own, nil
 	}
@@ -263,7 +264,7 @@ func mergeMeta(stream string, data []byte, own Meta) (Meta, error) {
 	}
 	m.MaxLen, m.Overflow = cmp.Or(first.MaxLen, last.MaxLen), cmp.Or(first.Overflow, last.Overflow)
 	m.DedupWindow, m.KeyField = cmp.Or(first.DedupWindow, last.DedupWindow), cmp.Or(first.KeyField, last.KeyField)
-	m.Processors, m.Parts = union(m.Processors, own.Processors), union(m.Parts, own.Parts)
+	m.Processors, m.Parts, m.Atomic = union(m.Processors, own.Processors), union(m.Parts, own.Parts), union(m.Atomic, own.Atomic)
 	m.Tables, err = mergeTables(stream, m.Tables, own.Tables)
 	return m, err
 }

@@ -44,6 +44,8 @@ func (m Meta) Owners(kind keys.Kind) []string {
 	switch {
 	case kind.Per == keys.PerTable:
 		return m.tableNames()
+	case kind.Extension == Tables && kind.Per == keys.PerOwner:
+		return m.Atomic
 	case kind.Extension != "" && kind.Extension != m.Extension():
 		return nil
 	case kind.Per == keys.PerPartition:

@@ -17,7 +17,10 @@ type Operator struct{ *core }
 // Unregister removes a processor from a stream's metadata, so that nothing waits for it any more,
 // and reports whether it was there.
 func (c Operator) Unregister(ctx context.Context, stream, processor string) (bool, error) {
-	return c.unlist(ctx, stream, processor, func(m *Meta) *[]string { return &m.Processors })
+	return c.unlist(ctx, stream, processor, func(m *Meta) *[]string {
+		m.Atomic = slices.DeleteFunc(m.Atomic, func(name string) bool { return name == processor })
+		return &m.Processors
+	})
 }
 
 // DropPart removes a part of an extension from a stream's metadata, and reports whether it was there.
@@ -69,7 +72,8 @@ func (c Operator) amendMeta(ctx context.Context, stream string, change func(*Met
 
 // Forget removes what a processor left in a partition: consumer groups, position, parked
 // events, rows of these tables, and with dead its dead letters. Forget returns ErrHeld, and
-// removes nothing, if the partition has an owner. It may be repeated.
+// removes nothing, if the partition has an owner, and ErrOutputs if the outbox that p names has something; one without a
+// name is left alone. It may be repeated.
 func (c Operator) Forget(ctx context.Context, p Partition, dead bool, tables ...Table) error {
 	return c.forget(ctx, p, dead, "0", tables)
 }
@@ -81,14 +85,21 @@ func (c Operator) LeaveToPython(ctx context.Context, p Partition, dead bool, tab
 }
 
 func (c Operator) forget(ctx context.Context, p Partition, dead bool, leave string, tables []Table) error {
-	keys := appendTables([]string{p.Log, p.Lock, p.Own, p.Parked, p.Retry}, tables)
+	keys, boxed := []string{p.Log, p.Lock, p.Own, p.Parked, p.Retry}, 0
+	if p.Outbox != "" {
+		keys, boxed = append(keys, p.Outbox), 1
+	}
+	keys = appendTables(keys, tables)
 	if dead {
 		keys = append(keys, p.Dead)
 	}
 	return p.wrap("forget", persist(ctx, func() error {
-		err := forgetScript.Run(ctx, c.NoRetry, keys, p.Processor, ExecutorIDLength, leave).Err()
-		if redisconn.ReplyHas(err, "HELD") {
+		err := forgetScript.Run(ctx, c.NoRetry, keys, p.Processor, ExecutorIDLength, leave, boxed).Err()
+		switch {
+		case redisconn.ReplyHas(err, "HELD"):
 			return errors.Join(ErrHeld, err)
+		case redisconn.ReplyHas(err, "OUTPUTS"):
+			return errors.Join(ErrOutputs, err)
 		}
 		return classify(err)
 	}))

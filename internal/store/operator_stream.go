@@ -21,6 +21,14 @@ func (c Operator) DropStream(ctx context.Context, stream string, m Meta) error {
 	if err != nil {
 		return err
 	}
+	if c.keys.Layout == keys.Cluster { // what came by hops no metadata tell; who has no right to it is of an app without any
+		err := c.onEach(ctx, stream, m.Partitions, "delete", func(n int) *redisconn.Call {
+			return redisconn.PlainCall(ctx, "UNLINK", keys.MustKind("hop").Key(c.keys, stream, "", "", n))
+		})
+		if err != nil && !redisconn.Denied(err) {
+			return err
+		}
+	}
 	// In one step, or a stream that is created in between would not be listed.
 	err = unlistScript.Run(ctx, c.Retrying, []string{c.keys.Meta(stream), c.keys.Streams()}, stream).Err()
 	if err != nil {
@@ -54,7 +62,7 @@ func (c Operator) Extents(ctx context.Context, stream string, m Meta) ([]Extent,
 	var names, whats []string
 	var calls []*redisconn.Call
 	for _, kind := range keys.Kinds {
-		if kind.Extension == "" || !kind.Counted() {
+		if kind.Extension == "" || !kind.Counted() || kind.Name == "out" { // which Forget wants to be empty
 			continue
 		}
 		for n := range m.Partitions {

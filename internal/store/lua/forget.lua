@@ -5,12 +5,13 @@
 -- only hung. Repeated, it changes nothing more.
 --
 -- KEYS    1 partition   2 lock   3 ownership hash   4 parked events   5 retry states
---         and what else is removed: rows and times of tables, dead letters
--- ARGV    1 processor   2 length of an executor ID   3 '1' to leave the plain group
+--         and what else is removed: the outbox, rows and times of tables, dead letters
+-- ARGV    1 processor   2 length of an executor ID   3 '1' to leave the plain group   4 '1' if the outbox is among the keys
 -- Returns number of consumer groups that were removed
--- Errors  HELD when the lock is held
+-- Errors  HELD when the lock is held, OUTPUTS when the outbox has something
 local log = KEYS[1]
 if redis.call('EXISTS', KEYS[2]) == 1 then return redis.error_reply('HELD the partition has an owner') end
+if ARGV[4] == '1' and redis.call('XLEN', KEYS[6]) > 0 then return redis.error_reply('OUTPUTS the outbox is not empty') end
 local groups, plain, at, read = {}, false, nil, nil
 for _, group in ipairs(groups_of(log)) do
 	local name = group['name']
