@@ -36,6 +36,7 @@ type ProcessorStatus struct {
 	Parked  int64         // events that wait for another attempt, or behind such an event
 	Dead    int64         // dead letters
 	Lost    int64         // events that were removed before they were processed
+	Outputs int64         // that are committed and wait in outboxes, in a Redis Cluster
 }
 
 // Status returns the state of the app, or an error if any part of it cannot be read.
@@ -68,7 +69,7 @@ func (c *Client) Status(ctx context.Context) (*Status, error) {
 			Stream: p.Stream, Processor: p.Processor, Workers: p.Working(),
 			Partitions: len(p.Partitions), Owned: t.Owned, Paused: t.Held, Quarantined: t.Quarantined,
 			Lag: t.Lag, LagMore: t.LagMore, Oldest: time.Duration(t.Age) * time.Millisecond,
-			Delayed: t.Delayed, Parked: t.Parked, Dead: t.Dead, Lost: t.Lost,
+			Delayed: t.Delayed, Parked: t.Parked, Dead: t.Dead, Lost: t.Lost, Outputs: t.Outputs,
 		})
 	}
 	return s, nil

@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -60,11 +61,12 @@ func runProcessorLs(ctx context.Context, s *session, c *call) error {
 		list = append(list, one)
 	}
 	return s.out.table(list, func(t table) {
-		fmt.Fprintln(t, "PROCESSOR\tMEMBERS\tOWNED\tPENDING\tLAG\tAGE\tDELAYED\tPARKED\tDEAD\tLOST\tHELD\tQUARANTINED")
+		out := slices.ContainsFunc(list, func(p listedProcessor) bool { return p.Totals.Outputs > 0 })
+		t.row(insertOut(out, 10, outTitle, "PROCESSOR", "MEMBERS", "OWNED", "PENDING", "LAG", "AGE", "DELAYED", "PARKED", "DEAD", "LOST", "HELD", "QUARANTINED")...)
 		for _, p := range list {
 			sum := p.Totals
-			t.row(p.Stream+"/"+p.Processor, p.Members, fmt.Sprintf("%d of %d", sum.Owned, p.Partitions), known(sum.Pending, "-"),
-				words.AtLeast(sum.Lag, sum.LagMore), ageOf(sum.Age, sum.Lag > 0), sum.Delayed, sum.Parked, sum.Dead, sum.Lost, p.Held, sum.Quarantined)
+			t.row(insertOut(out, 10, sum.Outputs, p.Stream+"/"+p.Processor, p.Members, fmt.Sprintf("%d of %d", sum.Owned, p.Partitions), known(sum.Pending, "-"),
+				words.AtLeast(sum.Lag, sum.LagMore), ageOf(sum.Age, sum.Lag > 0), sum.Delayed, sum.Parked, sum.Dead, sum.Lost, p.Held, sum.Quarantined)...)
 		}
 	})
 }

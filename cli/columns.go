@@ -15,17 +15,20 @@ import (
 // partitionTitles are the columns of the table of partitions in `status`.
 var partitionTitles = []string{
 	"PARTITION", "OWNER", "EXECUTOR", "LEASE", "EPOCH", "PENDING", "LAG", "AGE", "DELAYED",
-	"PARKED", "RETRYING", "DEAD", "LOST", "LENGTH", "ACKED TO", "END", "GROUP", "STATE",
+	"PARKED", "RETRYING", "DEAD", "LOST", outTitle, "LENGTH", "ACKED TO", "END", "GROUP", "STATE",
 }
+
+// outTitle is the column of what waits in outboxes; only where something does.
+const outTitle = "OUT"
 
 // wideTitles are the columns that only wide output has.
 var wideTitles = []string{"EXECUTOR", "RETRYING", "LENGTH", "GROUP"}
 
-func partitionCells(s *inspect.PartitionState, now time.Time) []string {
+func partitionCells(p *inspect.ProcessorState, s *inspect.PartitionState, now time.Time) []string {
 	return []string{
 		strconv.Itoa(s.Partition), ownerOf(s), words.Dash(s.Executor), leaseOf(s), number(s.Epoch), known(s.Pending, "-"),
 		words.AtLeast(s.Lag, s.LagMore), ageOf(s.Age, s.Oldest != ""), number(s.Delayed),
-		number(s.Parked), known(s.Retrying, "?"), number(s.Dead), number(s.Lost), number(s.Length),
+		number(s.Parked), known(s.Retrying, "?"), number(s.Dead), number(s.Lost), number(p.Outboxes[s.Partition]), number(s.Length),
 		s.Floor, s.End, words.Dash(s.Group), s.State(now),
 	}
 }
@@ -34,7 +37,7 @@ func totalCells(t *inspect.Totals) []string {
 	return []string{
 		"total", fmt.Sprint(t.Owned, " owned"), "", "", "", known(t.Pending, "-"),
 		words.AtLeast(t.Lag, t.LagMore), ageOf(t.Age, t.Lag > 0), number(t.Delayed),
-		number(t.Parked), known(t.Retrying, "?"), number(t.Dead), number(t.Lost), number(t.Length), "", "", "", "",
+		number(t.Parked), known(t.Retrying, "?"), number(t.Dead), number(t.Lost), number(t.Outputs), number(t.Length), "", "", "", "",
 	}
 }
 
@@ -43,9 +46,10 @@ func writePartitions(t table, p *inspect.ProcessorState, wide bool, now time.Tim
 	row := func(cells []string) {
 		var out []string
 		for i, cell := range cells {
-			if wide || !slices.Contains(wideTitles, partitionTitles[i]) {
-				out = append(out, shown(cell))
+			if title := partitionTitles[i]; title == outTitle && p.Totals.Outputs == 0 || !wide && slices.Contains(wideTitles, title) {
+				continue
 			}
+			out = append(out, shown(cell))
 		}
 		fmt.Fprintln(t, strings.TrimRight(strings.Join(out, "\t"), "\t"))
 	}
@@ -54,10 +58,18 @@ func writePartitions(t table, p *inspect.ProcessorState, wide bool, now time.Tim
 		if s := &p.Partitions[i]; s.Err != "" {
 			t.row(s.Partition, s.Err)
 		} else {
-			row(partitionCells(s, now))
+			row(partitionCells(p, s, now))
 		}
 	}
 	row(totalCells(&p.Totals))
+}
+
+// insertOut adds the cell of outTitle behind the first n cells of a row, if it is shown.
+func insertOut(shown bool, n int, out any, cells ...any) []any {
+	if !shown {
+		return cells
+	}
+	return slices.Insert(cells, n, out)
 }
 
 // ownerOf is the name of a worker, or of an executor without one: a reset, or a worker that is no

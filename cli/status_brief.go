@@ -133,15 +133,16 @@ func (b brief) writeProcessors(t table) {
 	if len(b.processors) == 0 {
 		return
 	}
-	fmt.Fprintln(t, "PROCESSOR\tWORKERS\tOWNED\tLAG\tAGE\tPARKED\tDEAD\tSTATE")
+	out := slices.ContainsFunc(b.processors, func(p *inspect.ProcessorState) bool { return p.Totals.Outputs > 0 })
+	t.row(insertOut(out, 7, outTitle, "PROCESSOR", "WORKERS", "OWNED", "LAG", "AGE", "PARKED", "DEAD", "STATE")...)
 	for i, p := range b.processors {
 		if i == briefProcessors-1 && len(b.processors) > briefProcessors {
 			t.linef("and %s: processor ls lists them", words.Plural(len(b.processors)-i, "other processor"))
 			break
 		}
 		unknown := p.Totals.Unknown > 0 // partitions
-		t.row(p.Stream+"/"+p.Processor, p.Working(), fmt.Sprintf("%d of %d", p.Totals.Owned, len(p.Partitions)),
-			words.AtLeast(p.Totals.Lag, p.Totals.LagMore || unknown), ageOf(p.Totals.Age, p.Totals.Lag > 0), words.AtLeast(p.Totals.Parked, unknown), words.AtLeast(p.Totals.Dead, unknown), briefState(p))
+		t.row(insertOut(out, 7, p.Totals.Outputs, p.Stream+"/"+p.Processor, p.Working(), fmt.Sprintf("%d of %d", p.Totals.Owned, len(p.Partitions)),
+			words.AtLeast(p.Totals.Lag, p.Totals.LagMore || unknown), ageOf(p.Totals.Age, p.Totals.Lag > 0), words.AtLeast(p.Totals.Parked, unknown), words.AtLeast(p.Totals.Dead, unknown), briefState(p))...)
 	}
 }
 

@@ -115,6 +115,7 @@ func processorState(p *inspect.ProcessorState, alive int, held map[string]int) (
 		{int64(held["block"]), odd, "blocked"},
 		{int64(held["pause"]), odd, "paused"},
 		{p.Totals.Parked, odd, "parked"},
+		{p.Totals.Outputs, calm, "in outboxes"},
 		{int64(len(p.Members) - alive), odd, "members dead"},
 		{int64(len(p.Partitions) - p.Totals.Owned), odd, "without owner"},
 	} {

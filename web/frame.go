@@ -163,7 +163,8 @@ type detail struct {
 	Lost      []int64               `json:"lost"`
 	Length    []int64               `json:"length"`
 	Done      []*rate               `json:"done"`
-	Notes     map[int]note          `json:"notes"` // by partition, if there is more to show
+	Outboxes  map[int]int64         `json:"outboxes,omitempty"` // outputs that wait, by partition
+	Notes     map[int]note          `json:"notes"`              // by partition, if there is more to show
 }
 
 // A note has the special states of a partition.
@@ -180,7 +181,7 @@ type note struct {
 }
 
 func detailOf(p *inspect.ProcessorState, r *inspect.ProcessorRates) *detail {
-	d := &detail{Stream: p.Stream, Processor: p.Processor, Members: p.Members, Owners: []string{}, Notes: map[int]note{}}
+	d := &detail{Stream: p.Stream, Processor: p.Processor, Members: p.Members, Owners: []string{}, Outboxes: p.Outboxes, Notes: map[int]note{}}
 	for n := range p.Partitions {
 		s := &p.Partitions[n]
 		owner := -1

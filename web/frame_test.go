@@ -30,3 +30,23 @@ func TestAFrameHasWhatKeepsAPartition(t *testing.T) {
 		}
 	}
 }
+
+// A frame tells how many outputs wait in outboxes, and has nothing of these where none do.
+func TestAFrameHasWhatWaitsInOutboxes(t *testing.T) {
+	p := inspect.ProcessorState{Stream: "orders", Processor: "printer", Partitions: make([]inspect.PartitionState, 2)}
+	r := inspect.ProcessorRates{Partitions: make([]*float64, 2)}
+	told := func() string {
+		got, err := json.Marshal([]any{shownOf(&p, &r), detailOf(&p, &r)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(got)
+	}
+	if none := told(); strings.Contains(none, "outputs") || strings.Contains(none, "outboxes") {
+		t.Errorf("without any: %s", none)
+	}
+	p.Outboxes, p.Totals.Outputs = map[int]int64{1: 3}, 3
+	if some := told(); !strings.Contains(some, `"outputs":3`) || !strings.Contains(some, `"outboxes":{"1":3}`) {
+		t.Errorf("with some: %s", some)
+	}
+}

@@ -125,6 +125,7 @@ var appLagRows = []row[*inspect.ProcessorState]{
 var appStoredRows = []row[*inspect.ProcessorState]{
 	{processorGauge("app_parked_events", "Parked events, in all partitions."), func(p *inspect.ProcessorState) float64 { return float64(p.Totals.Parked) }},
 	{processorGauge("app_dead_letters", "Dead letters, in all partitions."), func(p *inspect.ProcessorState) float64 { return float64(p.Totals.Dead) }},
+	{processorGauge("app_outbox_entries", "Outputs in outboxes, in all partitions: committed, and not yet where they are for."), func(p *inspect.ProcessorState) float64 { return float64(p.Totals.Outputs) }},
 	{processorGauge("app_quarantined_partitions", "Partitions that a failure has stopped."), func(p *inspect.ProcessorState) float64 { return float64(p.Totals.Quarantined) }},
 	{processorGauge("app_halted_partitions", "Partitions with an event at which a worker halted, and that is not acked yet."), func(p *inspect.ProcessorState) float64 { return float64(p.Totals.Halted) }},
 	{processorGauge("app_forgotten_partitions", "Partitions of which Redis has forgotten events within the last day."), func(p *inspect.ProcessorState) float64 { return float64(p.Totals.Forgotten) }},

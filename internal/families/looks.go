@@ -64,13 +64,20 @@ func (l *looks) owned(ctx context.Context, processors []worker.ProcessorStats) (
 	}
 	l.of = nil
 	for _, p := range processors {
-		n := len(p.Owned)
+		n, outboxes := len(p.Owned), map[int]int64(nil)
+		if p.Atomic && !client.Reaches(0, 1) {
+			if outboxes, err = inspect.Outboxes(ctx, client, places[:n], seen[:n]); err != nil {
+				return nil, err
+			}
+		}
 		stored, err := rowsOf(ctx, client, p)
 		if err != nil {
 			return nil, err
 		}
-		l.of = append(l.of, &look{p.Stream, p.Processor, p.Owned, seen[:n:n], inspect.Sum(seen[:n]), stored})
-		seen = seen[n:]
+		totals := inspect.Sum(seen[:n])
+		totals.Outputs = inspect.Waiting(outboxes)
+		l.of = append(l.of, &look{p.Stream, p.Processor, p.Owned, seen[:n:n], totals, stored})
+		seen, places = seen[n:], places[n:]
 	}
 	l.at = time.Now()
 	return l.of, nil

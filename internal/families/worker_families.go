@@ -67,6 +67,7 @@ var processorRows = []row[*worker.ProcessorStats]{
 	{processorCounter("lease_refreshes_total", "Refreshes of leases and heartbeat that Redis answered."), func(s *worker.ProcessorStats) float64 { return load(&s.Counters.Refreshes) }},
 	{processorCounter("fenced_requests_total", "Reads and acks that Redis refused because their consumer group was gone."), func(s *worker.ProcessorStats) float64 { return load(&s.Counters.Fenced) }},
 	{processorCounter("commits_total", "Commits of positions, with what was changed and emitted up to them; 0 by group, which acks events."), func(s *worker.ProcessorStats) float64 { return load(&s.Counters.Commits) }},
+	{processorCounter("hops_total", "Outputs for partitions of other numbers that came there, by way of an outbox."), func(s *worker.ProcessorStats) float64 { return load(&s.Counters.Hops) }},
 	{processorCounter("redis_errors_total", "Requests that failed, each try: reads, acks, refreshes, releases, parking."), func(s *worker.ProcessorStats) float64 { return load(&s.Counters.Errors) }},
 	{processorGauge("partitions", "Partitions that the processor has, in all workers together."), func(s *worker.ProcessorStats) float64 { return float64(s.Partitions) }},
 	{processorGauge("members", "Members of the processor, in all workers."), func(s *worker.ProcessorStats) float64 { return float64(s.Members) }},
@@ -107,6 +108,7 @@ var totalGauges = []row[*look]{
 	{processorGauge("stored_parked_events", "Parked events in the partitions that this worker owns."), func(l *look) float64 { return float64(l.totals.Parked) }},
 	{processorGauge("stored_dead_letters", "Dead letters in the partitions that this worker owns."), func(l *look) float64 { return float64(l.totals.Dead) }},
 	{processorGauge("stored_delayed_events", "Events that wait for their time, in the partitions that this worker owns."), func(l *look) float64 { return float64(l.totals.Delayed) }},
+	{processorGauge("outbox_entries", "Outputs in the outboxes of the partitions that this worker owns: committed, and not yet where they are for."), func(l *look) float64 { return float64(l.totals.Outputs) }},
 	{processorGauge("quarantined_partitions", "Partitions that this worker owns and that a failure has stopped."), func(l *look) float64 { return float64(l.totals.Quarantined) }},
 	{processorGauge("unknown_partitions", "Partitions that this worker owns and that could not be looked at."), func(l *look) float64 { return float64(l.totals.Unknown) }},
 }

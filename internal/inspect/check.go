@@ -31,7 +31,7 @@ type Finding struct {
 	Stream    string `json:"stream"`
 	Processor string `json:"processor"`           // "" if the stream has none
 	Partition *int   `json:"partition,omitempty"` // nil: all together
-	What      string `json:"what"`                // "lag", "age", "dead", "lost", "quarantine", "halt", "held", "forgotten", "eviction", "workers", "owner", "partitions" or "processors"
+	What      string `json:"what"`                // "lag", "age", "dead", "lost", "quarantine", "halt", "held", "forgotten", "eviction", "workers", "outputs", "owner", "partitions" or "processors"
 	Value     int64  `json:"value"`               // events, or ms
 	Limit     int64  `json:"limit"`
 	Text      string `json:"text"`
@@ -39,7 +39,7 @@ type Finding struct {
 
 // helpOf is the help of a finding by its What; "partitions" brings its own.
 var helpOf = map[string]string{
-	"workers": help.NoWorker, "owner": help.NotTakenOver, "processors": help.NoWorker,
+	"workers": help.NoWorker, "outputs": help.NoWorker, "owner": help.NotTakenOver, "processors": help.NoWorker,
 	"lag": help.EventsWait, "age": help.EventsWait, "held": help.Paused,
 	"dead": help.DeadLetters, "lost": help.EventsLost, "forgotten": help.EventsMayBeGone, "eviction": help.Eviction,
 	"halt": help.WorkerHalts, "quarantine": help.Quarantine,
@@ -114,6 +114,9 @@ func (p *ProcessorState) findings(limits Limits) []Finding {
 	working := p.Working()
 	if working == 0 {
 		f.add(nil, "workers", 0, 0, "no worker runs it: start one")
+	}
+	if waiting := p.Totals.Outputs; working == 0 && waiting > 0 {
+		f.add(nil, "outputs", waiting, 0, "%s in outboxes: start a worker, which brings away what was committed", waits(waiting))
 	}
 	if limits.Lag != nil && p.Totals.Lag > *limits.Lag {
 		f.add(nil, "lag", p.Totals.Lag, *limits.Lag, "lag %s is above %d", words.AtLeast(p.Totals.Lag, p.Totals.LagMore), *limits.Lag)

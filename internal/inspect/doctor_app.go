@@ -48,7 +48,7 @@ func (d *doctor) app(ctx context.Context) error {
 		}
 		partitions[stream] = m.Partitions
 		for _, processor := range m.Processors {
-			d.members(l, stream, processor)
+			d.outputs(ctx, stream, processor, m, d.members(l, stream, processor))
 			processors++
 		}
 		d.tables(ctx, stream, m)
@@ -123,14 +123,35 @@ func (d *doctor) tables(ctx context.Context, stream string, m store.Meta) {
 	}
 }
 
-// members checks the membership of a processor and the heartbeats of its members.
-func (d *doctor) members(l *look, stream, processor string) {
+// outputs checks whether something waits in the outboxes of a processor that nobody brings away.
+func (d *doctor) outputs(ctx context.Context, stream, processor string, m store.Meta, run bool) {
+	if run || !boxes(d.c, m, processor) {
+		return
+	}
+	waiting, err := d.c.Outputs(ctx, d.c.Partitions(stream, processor, m.Numbers()))
+	if err != nil {
+		d.found(err, "until that is done the processor emits nothing in this partition")
+		return
+	}
+	total := int64(0)
+	for _, n := range waiting {
+		total += n
+	}
+	if total > 0 {
+		d.say("app", LevelProblem, "start a worker; "+help.NoWorker, "stream %s: processor %s: %s in outboxes, and no worker runs it", stream, processor, waits(total))
+	}
+}
+
+// members checks the membership of a processor and the heartbeats of its members, and reports whether a worker runs it, as far
+// as is known.
+func (d *doctor) members(l *look, stream, processor string) (run bool) {
 	_, members, err := l.members(stream, processor)
 	if err != nil {
 		d.found(err, "until then no worker can join, and the partitions of a dead one are not taken over")
-		return
+		return true
 	}
 	for _, m := range members {
+		run = run || m.Alive
 		if len(m.NotReading) == 0 {
 			continue
 		}
@@ -139,4 +160,5 @@ func (d *doctor) members(l *look, stream, processor string) {
 			"stream %s: processor %s: worker %s is not reading partitions %s since %s", stream, processor, m.Worker,
 			rebalance.Ranges(slices.Sorted(maps.Keys(m.NotReading))), since.Format(time.RFC3339))
 	}
+	return run
 }

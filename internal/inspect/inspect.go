@@ -56,7 +56,7 @@ func Processor(ctx context.Context, c *store.Client, stream, processor string, c
 	if err != nil {
 		return nil, err
 	}
-	return l.processor(stream, processor, seen)
+	return l.processor(ctx, stream, processor, m, seen)
 }
 
 // Members returns a processor's membership, and its members with their heartbeats.

@@ -194,7 +194,8 @@ func (l *look) stream(ctx context.Context, stream string) (*StreamState, error) 
 		return nil, err
 	}
 	for i, name := range m.Processors {
-		p, err := l.processor(stream, name, seen[i*m.Partitions:(i+1)*m.Partitions:(i+1)*m.Partitions])
+		own := seen[i*m.Partitions : (i+1)*m.Partitions : (i+1)*m.Partitions]
+		p, err := l.processor(ctx, stream, name, m, own)
 		if err != nil {
 			return nil, err
 		}
@@ -242,8 +243,14 @@ func (l *look) sum(ctx context.Context, s *StreamState, seen []PartitionState) e
 }
 
 // processor returns the state of a processor, whose partitions must have been read.
-func (l *look) processor(stream, processor string, seen []PartitionState) (*ProcessorState, error) {
+func (l *look) processor(ctx context.Context, stream, processor string, m store.Meta, seen []PartitionState) (*ProcessorState, error) {
 	p := &ProcessorState{Stream: stream, Processor: processor, Partitions: seen}
+	if boxes(l.c, m, processor) {
+		var err error
+		if p.Outboxes, err = Outboxes(ctx, l.c, l.c.Partitions(stream, processor, m.Numbers()), seen); err != nil {
+			return nil, err
+		}
+	}
 	g, members, err := l.members(stream, processor)
 	if err != nil && !l.lenient {
 		return nil, err
@@ -274,7 +281,7 @@ func (l *look) processor(stream, processor string, seen []PartitionState) (*Proc
 			}
 		}
 	}
-	p.Totals = Sum(p.Partitions)
+	p.sum()
 	return p, nil
 }
 

@@ -120,7 +120,7 @@ func (a *AppState) hold(set rules.Set, now time.Time, err error) {
 				p.Partitions[n].Held = string(by[0].Kind)
 			}
 		}
-		p.Totals = Sum(p.Partitions)
+		p.sum()
 	}
 }
 

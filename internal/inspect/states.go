@@ -72,6 +72,9 @@ type ProcessorState struct {
 	Totals     Totals           `json:"totals"`
 	Tables     []TableState     `json:"tables,omitempty"` // from Tables, in `processor info`
 
+	// Outboxes has how many outputs are committed and not yet where they are for, by partition, where there are some.
+	Outboxes map[int]int64 `json:"outboxes,omitempty"`
+
 	Pins    map[int]string       `json:"pins,omitempty"`    // partition to worker, by operators
 	Cordons map[string]time.Time `json:"cordons,omitempty"` // drained workers, since when
 	Gone    map[string]time.Time `json:"gone,omitempty"`    // workers of pins and cordons that are no members, noted since when
@@ -181,6 +184,7 @@ type Totals struct {
 	Retrying int64 `json:"retrying"` // -1: a partition was not counted
 	Dead     int64 `json:"dead"`
 	Lost     int64 `json:"lost"`
+	Outputs  int64 `json:"outputs,omitempty"` // in outboxes
 
 	Quarantined int `json:"quarantined"` // partitions
 	Halted      int `json:"halted"`      // partitions with an event at which a worker halted
@@ -222,6 +226,12 @@ func Sum(partitions []PartitionState) (t Totals) {
 		t.Lost += s.Lost
 	}
 	return t
+}
+
+// sum sets the totals.
+func (p *ProcessorState) sum() {
+	p.Totals = Sum(p.Partitions)
+	p.Totals.Outputs = Waiting(p.Outboxes)
 }
 
 // plus adds two numbers, of which a negative one is not known.

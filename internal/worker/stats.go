@@ -22,6 +22,7 @@ type ProcessorStats struct {
 	Stream, Processor string
 	Counters          *Counters
 	Tables            []rows.Config // that it has: their names and budgets
+	Atomic            bool
 
 	Partitions int   // that there are
 	Joined     bool  // the executor is a member
@@ -49,7 +50,7 @@ func (w *Worker) Stats() *Stats {
 }
 
 func (x *executor) stats() ProcessorStats {
-	s := ProcessorStats{Stream: x.p.Stream, Processor: x.p.Name, Partitions: x.p.Partitions, Tables: x.p.Tables, Counters: x.count, Timed: x.latencies.on}
+	s := ProcessorStats{Stream: x.p.Stream, Processor: x.p.Name, Partitions: x.p.Partitions, Tables: x.p.Tables, Atomic: x.p.Atomic, Counters: x.count, Timed: x.latencies.on}
 	s.Handler, s.Delay = x.latencies.sums()
 	m := x.member()
 	if m == nil {

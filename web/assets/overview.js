@@ -23,6 +23,7 @@ function concerns(sample, all) {
     if (p.members_err) say("bad", p.name, "processor", "membership cannot be read");
     if (t.unknown) say("bad", p.name, "processor", `${plural(t.unknown, "partition")} could not be looked at`);
     if (t.owned < p.partitions) say(t.lag > 0 ? "bad" : "warn", p.name, "processor", p.members.length ? `${plural(p.partitions - t.owned, "partition")} without owner` : "no worker runs it");
+    if (t.outputs && dead === p.members.length) say("bad", p.name, "processor", `${plural(t.outputs, "output")} in outboxes, and no worker runs it`);
     if (dead) say("warn", p.name, "processor", `${plural(dead, "member")} without heartbeat`);
     if (t.forgotten) say("bad", p.name, "processor", `Redis has forgotten events of ${plural(t.forgotten, "partition")}`);
     if (t.lost) say("warn", p.name, "processor", `${plural(t.lost, "event")} lost`);

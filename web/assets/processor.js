@@ -47,6 +47,7 @@ function Partition({ d, n, actions, rules, name }) {
       <${Figure} label="done /s">${rate(d.done[n])}<//><${Figure} label="entries">${count(d.length[n])}<//>
       <${Figure} label="delayed">${count(d.delayed[n])}<//><${Figure} label="parked">${count(d.parked[n])}<//>
       <${Figure} label="dead">${count(d.dead[n])}<//><${Figure} label="lost">${count(d.lost[n])}<//>
+      ${d.outboxes && d.outboxes[n] && html`<${Figure} label="in the outbox">${count(d.outboxes[n])}<//>`}
       ${note.pin && html`<${Figure} label="pinned to" tone="name">${note.pin}<//>`}
     </dl>`}
     ${note.err && html`<p class="trouble">${note.err}</p>`}
@@ -96,6 +97,7 @@ export function Processor({ sample, about, actions }) {
       <${Figure} label="parked"><${Linked} n=${t.parked} route="parked" about=${about} /><//>
       <${Figure} label="dead letters" tone=${t.dead ? "warn" : ""}><${Linked} n=${t.dead} route="dead" about=${about} /><//>
       <${Figure} label="lost"><${Number} of=${t.lost} field="lost" warn /><//><${Figure} label="quarantined" tone=${t.quarantined ? "bad" : ""}>${t.quarantined}<//>
+      ${t.outputs && html`<${Figure} label="in outboxes"><${Number} of=${t.outputs} field="outputs" /><//>`}
     </dl>
     <section><h2>Partitions <span class="facts"><span>${plural(p.partitions, "partition")}, choose one to see all of it</span></span></h2>
       ${d ? html`<${Map} d=${d} chosen=${chosen} choose=${choose} />` : html`<p class="empty">Waiting for the partitions.</p>`}
