@@ -31,13 +31,16 @@ type RemovedProcessor struct {
 	Rows      int64  `json:"rows"`   // of its tables that were removed
 	Rules     int    `json:"rules"`  // pauses and blocks of it that were removed
 
+	Outputs int64 `json:"outputs,omitempty"` // that waited in its outboxes, and were, or would be, brought to where they are for
+
 	Who    string `json:"-"` // of a consumer group: its reader
 	Python bool   `json:"-"` // Python's runnel runs it: nothing but its registration was removed
 }
 
 // RemoveProcessor removes a processor with its positions and parked events, so that trimming does
 // not wait for it. It returns an error while a worker runs the processor. If Python's runnel runs
-// it, only the registration is removed.
+// it, only the registration is removed. What it has committed and not yet emitted to other partitions is brought there
+// first, which may take seconds: the error names a partition that takes nothing, and the processor stays.
 func (c *Client) RemoveProcessor(ctx context.Context, stream, processor string, opts *RemoveOptions) (RemovedProcessor, error) {
 	if opts == nil {
 		opts = &RemoveOptions{}
@@ -68,6 +71,7 @@ func (c *Client) RemoveProcessor(ctx context.Context, stream, processor string, 
 	if opts.Dead {
 		gone.Dead = state.Totals.Dead
 	}
+	gone.Outputs = state.Totals.Outputs
 	tables := m.TablesOf(processor)
 	if gone.Rows, err = rowsOf(ctx, client, stream, m, tables...); err == nil && gone.Rows > 0 && !opts.Rows {
 		err = fmt.Errorf("%s/%s has %s in %s, which nothing keeps up without it: `--rows` removes them, too, `table rm` those of one table; nothing was changed",
@@ -80,7 +84,7 @@ func (c *Client) RemoveProcessor(ctx context.Context, stream, processor string, 
 	if opts.ToPython {
 		forget = client.LeaveToPython
 	}
-	if err := c.forget(ctx, client, state, opts.Dead, tables, forget); err != nil || opts.ToPython {
+	if err := c.forget(ctx, client, state, m, opts.Dead, forget); err != nil || opts.ToPython {
 		return gone, err
 	}
 	gone.Rules, err = forgetRules(ctx, client, rules.Processor(stream, processor))
@@ -129,16 +133,22 @@ func inTables(names []string) string {
 
 // forget removes the processor from the metadata last: until then it is found, and the call may be
 // repeated. A worker that starts the processor meanwhile either holds locks, which ends the
-// removal, or registers the processor again.
-func (c *core) forget(ctx context.Context, client *store.Client, p *inspect.ProcessorState, dead bool, tables []string, forget func(context.Context, store.Partition, bool, ...store.Table) error) error {
+// removal, or registers the processor again. Before anything is removed, all that is in outboxes is brought away.
+func (c *core) forget(ctx context.Context, client *store.Client, p *inspect.ProcessorState, m store.Meta, dead bool, forget func(context.Context, store.Partition, bool, ...store.Table) error) error {
+	tables, places := m.TablesOf(p.Processor), client.Partitions(p.Stream, p.Processor, m.Numbers())
+	if err := emptyOutboxes(ctx, client, m, p.Processor, places); err != nil {
+		return err
+	}
 	for i, s := range p.Partitions {
 		c.tell("forgot "+p.Stream+"/"+p.Processor+": partitions", i, len(p.Partitions))
 		var rows []store.Table
 		for _, name := range tables {
 			rows = append(rows, client.Table(p.Stream, name, s.Partition))
 		}
-		err := forget(ctx, client.Partition(p.Stream, p.Processor, s.Partition), dead, rows...)
+		err := forget(ctx, places[i], dead, rows...)
 		switch {
+		case errors.Is(err, store.ErrOutputs):
+			return fmt.Errorf("%s/%s partition %d has emitted something meanwhile: stop its worker, and repeat", p.Stream, p.Processor, s.Partition)
 		case errors.Is(err, store.ErrHeld):
 			return fmt.Errorf("%s/%s partition %d has an owner: stop its worker, or wait until its lock has expired, and repeat", p.Stream, p.Processor, s.Partition)
 		case err != nil:
@@ -154,6 +164,22 @@ func (c *core) forget(ctx context.Context, client *store.Client, p *inspect.Proc
 		return err
 	}
 	_, err := client.Unregister(ctx, p.Stream, p.Processor)
+	return err
+}
+
+// emptyOutboxes brings away what is in the outboxes of a processor. Places of one that has none lose their outbox, to which an
+// operator may have no rights.
+func emptyOutboxes(ctx context.Context, client *store.Client, m store.Meta, processor string, places []store.Partition) error {
+	if !slices.Contains(m.Atomic, processor) || client.Reaches(0, 1) {
+		for i := range places {
+			places[i].Outbox = ""
+		}
+		return nil
+	}
+	_, err := client.Forward(ctx, places)
+	if left := (*store.OutputsLeftError)(nil); errors.As(err, &left) {
+		return fmt.Errorf("%w; nothing was removed: mend that and repeat", err)
+	}
 	return err
 }
 
@@ -205,6 +231,8 @@ type RemovedStream struct {
 	Dead       int64    `json:"dead"`  // dead letters of these
 	Rules      int      `json:"rules"` // pauses and blocks of it and of its processors
 
+	Outputs int64 `json:"outputs,omitempty"` // of these, in outboxes, that were, or would be, brought to where they are for
+
 	Extents []Extent `json:"extents,omitempty"` // what an extension has stored with it
 }
 
@@ -216,6 +244,7 @@ type Extent struct {
 
 // RemoveStream deletes a stream with its events, its delayed events, its processors, their dead
 // letters, and what an extension has stored with it, such as the entities of a set. It returns an error while the stream has a reader.
+// Outputs of its processors are brought away first, as RemoveProcessor does.
 func (c *Client) RemoveStream(ctx context.Context, stream string, opts *RemoveOptions) (RemovedStream, error) {
 	gone := RemovedStream{Stream: stream, Processors: []string{}}
 	client, m, err := c.meta(ctx, stream)
@@ -232,8 +261,13 @@ func (c *Client) RemoveStream(ctx context.Context, stream string, opts *RemoveOp
 	if err != nil || opts != nil && opts.DryRun {
 		return gone, err
 	}
+	for _, p := range m.Atomic { // before anything is removed
+		if err := emptyOutboxes(ctx, client, m, p, client.Partitions(stream, p, m.Numbers())); err != nil {
+			return gone, err
+		}
+	}
 	for i := range state.Processors {
-		if err := c.forget(ctx, client, &state.Processors[i], true, m.TablesOf(state.Processors[i].Processor), client.Forget); err != nil {
+		if err := c.forget(ctx, client, &state.Processors[i], m, true, client.Forget); err != nil {
 			return gone, err
 		}
 	}
@@ -266,7 +300,7 @@ func (gone *RemovedStream) fill(ctx context.Context, client *store.Client, state
 		if err := notRun(p); err != nil {
 			return err
 		}
-		gone.Processors, gone.Dead = append(gone.Processors, p.Processor), gone.Dead+p.Totals.Dead
+		gone.Processors, gone.Dead, gone.Outputs = append(gone.Processors, p.Processor), gone.Dead+p.Totals.Dead, gone.Outputs+p.Totals.Outputs
 	}
 	groups, err := inspect.Groups(ctx, client, gone.Stream, m)
 	for _, g := range groups {

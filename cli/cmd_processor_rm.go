@@ -54,9 +54,9 @@ func runRemove(ctx context.Context, s *session, c *call) error {
 	case gone.Python:
 		return s.out.line(gone, "%s is no processor of this app any more; Python's runnel, which runs it, goes on", name)
 	case opts.ToPython:
-		return s.out.line(gone, "%s left to Python's runnel, with all that waits for it; %d parked, %s removed%s", name, gone.Parked, words.Plural(gone.Dead, "dead letter"), alsoRows(", ", gone.Rows))
+		return s.out.line(gone, "%s left to Python's runnel, with all that waits for it; %d parked, %s removed%s%s", name, gone.Parked, words.Plural(gone.Dead, "dead letter"), alsoRows(", ", gone.Rows), alsoOutputs(gone.Outputs))
 	}
-	return s.out.line(gone, "%s removed; %s unprocessed, %d parked, %s removed%s%s", name, words.Plural(gone.Lag, "event"), gone.Parked, words.Plural(gone.Dead, "dead letter"), alsoRows(", ", gone.Rows), alsoRules(gone.Rules))
+	return s.out.line(gone, "%s removed; %s unprocessed, %d parked, %s removed%s%s%s", name, words.Plural(gone.Lag, "event"), gone.Parked, words.Plural(gone.Dead, "dead letter"), alsoRows(", ", gone.Rows), alsoRules(gone.Rules), alsoOutputs(gone.Outputs))
 }
 
 // alsoRows names rows behind other things, "" for none.
@@ -80,6 +80,13 @@ func alsoRules(n int) string {
 		return ""
 	}
 	return ", " + words.Plural(n, "rule")
+}
+
+func alsoOutputs(n int64) string {
+	if n == 0 {
+		return ""
+	}
+	return "; " + words.Plural(n, "output") + " brought away from outboxes"
 }
 
 // confirmRemoval asks before a removal loses anything. Events that Python's runnel takes over are not

@@ -151,7 +151,7 @@ func runStreamRm(ctx context.Context, s *session, c *call) error {
 		return rulesLeft(s, err)
 	}
 	s.far.done()
-	return s.out.line(gone, "stream %s removed; %s, %s, %s, %s%s%s", append(parts(), alsoRules(gone.Rules))...)
+	return s.out.line(gone, "stream %s removed; %s, %s, %s, %s%s%s%s", append(parts(), alsoRules(gone.Rules), alsoOutputs(gone.Outputs))...)
 }
 
 // extentsText is what an extension has stored with a stream, "" for nothing.

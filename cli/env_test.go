@@ -160,6 +160,14 @@ func (r result) matches(t *testing.T, patterns ...string) {
 	}
 }
 
+// matchesNot checks that the output matches none of these.
+func (r result) matchesNot(t *testing.T, pattern string) {
+	t.Helper()
+	if regexp.MustCompile(pattern).MatchString(r.out + r.err) {
+		t.Errorf("%s in\n%s%s", pattern, r.out, r.err)
+	}
+}
+
 // entries returns the entries of all partitions by the key of the partition.
 func (s *shop) entries() map[string][]redis.XMessage {
 	s.t.Helper()

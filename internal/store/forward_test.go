@@ -37,6 +37,7 @@ func TestForward(t *testing.T) {
 		equal(t, "again", try(e.Forward(e.ctx(), all)).must(t), 0)
 		e.must(e.Forget(e.ctx(), s.p, true))
 		equal(t, "the outbox", e.raw.Exists(e.ctx(), s.p.Outbox).Val(), 0)
+		e.Uses(Tables)
 		e.must(e.DropStream(e.ctx(), "bills", Meta{Partitions: 3}))
 		equal(t, "of a target that is removed", len(e.raw.Keys(e.ctx(), "*bills*").Val()), 0)
 	})
