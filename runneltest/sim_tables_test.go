@@ -41,7 +41,7 @@ func tableStormLasts() time.Duration {
 // TestSimTablesSeeds counts each event once, in rows and in what is emitted, whatever becomes of the workers. By some seeds
 // outputs go by way of the outbox, as in a cluster.
 func TestSimTablesSeeds(t *testing.T) {
-	eachSeed(t, max(*seeds, 20), func(storm *storm, n uint64) {
+	eachSeed(t, max(*seeds, tier.Large(20)), func(storm *storm, n uint64) {
 		s := &tableStorm{storm: storm, order: runnel.RetryOrder(n / 2 % 4), parts: [3]int{4, 3, 2}}
 		s.keys = keys.Keys{App: "sim", Layout: []string{keys.Standalone, keys.Cluster}[n/3%2]}
 		s.batches = n%2 == 0
