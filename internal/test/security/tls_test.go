@@ -98,7 +98,11 @@ func TestTLS(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			switch err := works(t, &tt.o); {
+			err := works(t, &tt.o)
+			for err != nil && strings.Contains(err.Error(), "i/o timeout") { // a busy machine answers too late
+				err = works(t, &tt.o)
+			}
+			switch {
 			case tt.want == "" && err != nil:
 				t.Error(err)
 			case tt.want != "" && (err == nil || !strings.Contains(err.Error(), tt.want)):
