@@ -133,7 +133,7 @@ func (s *Stream[T]) send(ctx context.Context, out []Outgoing[T]) ([]Sent, error)
 	if err != nil {
 		return nil, err
 	}
-	box, texts := store.NewOutbox(s.name, len(out), s.processedUnder(ctx)), make([]string, 2*len(out))
+	sorter, texts := store.NewSorter(s.name, len(out), s.processedUnder(ctx)), make([]string, 2*len(out))
 	for i := range out {
 		due, err := out[i].due()
 		if err != nil {
@@ -143,13 +143,13 @@ func (s *Stream[T]) send(ctx context.Context, out []Outgoing[T]) ([]Sent, error)
 		if err != nil {
 			return nil, fmt.Errorf("stream %s: encode record %d: %w", s.name, i, err)
 		}
-		box.Add(i, partition, fields, out[i].DedupID, due)
+		sorter.Add(i, partition, fields, out[i].DedupID, due)
 	}
 	to, err := s.sender(ctx)
 	if err != nil {
 		return nil, err
 	}
-	return s.collect(box.Results(to.Append(ctx, box.Appends())))
+	return s.collect(sorter.Results(to.Append(ctx, sorter.Appends())))
 }
 
 // due is when the record is due, nil for at once.

@@ -170,13 +170,13 @@ func (c *core) forget(ctx context.Context, client *store.Client, p *inspect.Proc
 // emptyOutboxes brings away what is in the outboxes of a processor. Places of one that has none lose their outbox, to which an
 // operator may have no rights.
 func emptyOutboxes(ctx context.Context, client *store.Client, m store.Meta, processor string, places []store.Partition) error {
-	if !slices.Contains(m.Atomic, processor) || client.Reaches(0, 1) {
+	if !inspect.HasOutboxes(client, m, processor) {
 		for i := range places {
 			places[i].Outbox = ""
 		}
 		return nil
 	}
-	_, err := client.Forward(ctx, places)
+	_, err := client.EmptyOutboxes(ctx, places)
 	if left := (*store.OutputsLeftError)(nil); errors.As(err, &left) {
 		return fmt.Errorf("%w; nothing was removed: mend that and repeat", err)
 	}

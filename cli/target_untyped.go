@@ -52,7 +52,7 @@ func (s *session) untyped(ctx context.Context, name string) (*target, error) {
 
 func (u *untyped) send(ctx context.Context, records []appview.JSONRecord) []appview.JSONSent {
 	results := make([]appview.JSONSent, len(records))
-	box := store.NewOutbox(u.name, len(records), false)
+	sorter := store.NewSorter(u.name, len(records), false)
 	for i, r := range records {
 		fields, partition, err := u.encode(r)
 		if err != nil {
@@ -63,9 +63,9 @@ func (u *untyped) send(ctx context.Context, records []appview.JSONRecord) []appv
 		if !r.At.IsZero() || r.After > 0 {
 			due = &store.Due{At: r.At, After: r.After}
 		}
-		box.Add(i, partition, fields, r.ID, due)
+		sorter.Add(i, partition, fields, r.ID, due)
 	}
-	for i, sent := range box.Results(u.client.Append(ctx, box.Appends())) {
+	for i, sent := range sorter.Results(u.client.Append(ctx, sorter.Appends())) {
 		if !results[i].Refused {
 			results[i].Sent = sent
 		}

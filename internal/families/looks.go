@@ -65,7 +65,7 @@ func (l *looks) owned(ctx context.Context, processors []worker.ProcessorStats) (
 	l.of = nil
 	for _, p := range processors {
 		n, outboxes := len(p.Owned), map[int]int64(nil)
-		if p.Atomic && !client.Reaches(0, 1) {
+		if p.Atomic && client.UsesOutboxes() {
 			if outboxes, err = inspect.Outboxes(ctx, client, places[:n], seen[:n]); err != nil {
 				return nil, err
 			}

@@ -123,9 +123,9 @@ func (d *doctor) tables(ctx context.Context, stream string, m store.Meta) {
 	}
 }
 
-// outputs checks whether something waits in the outboxes of a processor that nobody brings away.
+// outputs checks whether something waits in the outboxes of a processor that no worker brings away.
 func (d *doctor) outputs(ctx context.Context, stream, processor string, m store.Meta, run bool) {
-	if run || !boxes(d.c, m, processor) {
+	if run || !HasOutboxes(d.c, m, processor) {
 		return
 	}
 	waiting, err := d.c.Outputs(ctx, d.c.Partitions(stream, processor, m.Numbers()))

@@ -245,7 +245,7 @@ func (l *look) sum(ctx context.Context, s *StreamState, seen []PartitionState) e
 // processor returns the state of a processor, whose partitions must have been read.
 func (l *look) processor(ctx context.Context, stream, processor string, m store.Meta, seen []PartitionState) (*ProcessorState, error) {
 	p := &ProcessorState{Stream: stream, Processor: processor, Partitions: seen}
-	if boxes(l.c, m, processor) {
+	if HasOutboxes(l.c, m, processor) {
 		var err error
 		if p.Outboxes, err = Outboxes(ctx, l.c, l.c.Partitions(stream, processor, m.Numbers()), seen); err != nil {
 			return nil, err

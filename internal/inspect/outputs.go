@@ -9,10 +9,10 @@ import (
 	"github.com/runnel-go/runnel/internal/words"
 )
 
-// boxes reports whether partitions of a processor may have outboxes: only those of an Atomic one, under names with hash
+// HasOutboxes reports whether partitions of a processor may have outboxes: only those of an Atomic one, under names with hash
 // tags. No other processor costs a request.
-func boxes(c *store.Client, m store.Meta, processor string) bool {
-	return !c.Reaches(0, 1) && slices.Contains(m.Atomic, processor)
+func HasOutboxes(c *store.Client, m store.Meta, processor string) bool {
+	return c.UsesOutboxes() && slices.Contains(m.Atomic, processor)
 }
 
 // Outboxes returns how many outputs wait in the outboxes of a processor's partitions, where there are some, by number. The state

@@ -188,7 +188,7 @@ func (m *Mover) Run(ctx context.Context) (*Plan, error) {
 	if p.Refused != nil {
 		return nil, fmt.Errorf("app %s: %w; nothing was changed", m.o.App, p.Refused)
 	}
-	if err := m.forward(ctx); errors.As(err, new(*store.OutputsLeftError)) {
+	if err := m.emptyOutboxes(ctx); errors.As(err, new(*store.OutputsLeftError)) {
 		return nil, fmt.Errorf("app %s: %w; no key was renamed: mend that, or run its workers until nothing waits in outboxes", m.o.App, err)
 	} else if err != nil {
 		return nil, fmt.Errorf("app %s: %w", m.o.App, err)
@@ -210,7 +210,7 @@ func (m *Mover) move(ctx context.Context) error {
 		if err := m.source.alive(ctx, m.st.streams); err != nil { // it may have come before the mark
 			return err
 		}
-		if err := m.forward(ctx); err != nil { // likewise
+		if err := m.emptyOutboxes(ctx); err != nil { // likewise
 			return err
 		}
 		if err := m.target.claim(ctx, m.st.mark); err != nil {

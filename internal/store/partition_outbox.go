@@ -14,7 +14,10 @@ import (
 // Reaches reports whether a commit in a partition can append to one of any stream with another number. Under names with
 // hash tags these lie in different slots: then what is emitted goes by way of the outbox. It is there in the step of the
 // commit, and a Courier brings it to its partition, once.
-func (c *core) Reaches(from, to int) bool { return from == to || c.keys.Layout != keys.Cluster }
+func (c *core) Reaches(from, to int) bool { return from == to || !c.UsesOutboxes() }
+
+// UsesOutboxes reports whether there are partitions that a commit does not reach.
+func (c *core) UsesOutboxes() bool { return c.keys.Layout == keys.Cluster }
 
 // Boxes returns how many of some outputs of a partition go by way of its outbox, and their weight there.
 func (c Owner) Boxes(from Partition, outputs []Output) (n, weight int64) {

@@ -24,6 +24,7 @@ type outbox struct {
 	m       *member
 	courier *store.Courier
 	boxed   int64 // outputs for other slots in commits of this ownership; of the acker
+	weight  int64 // of those of the commit under way; of the acker
 
 	asked  atomic.Int64 // the weight of what was put there
 	read   atomic.Int64 // what of that was read, if all was
@@ -37,7 +38,7 @@ type outbox struct {
 
 // newOutbox returns nil for a processor whose commits reach everything.
 func newOutbox(m *member, p *partition) *outbox {
-	if !m.p.Atomic || m.w.client.Reaches(0, 1) {
+	if !m.p.Atomic || !m.w.client.UsesOutboxes() {
 		return nil
 	}
 	o := &outbox{p: p, m: m, courier: m.w.client.NewCourier(p.keys), wake: newSignal(), known: map[store.StreamPartition]bool{}}
@@ -122,7 +123,7 @@ func (o *outbox) number(one *store.Commit) {
 	if o == nil || one.Changes == nil {
 		return
 	}
-	one.Boxes, _ = o.m.w.client.Boxes(o.p.keys, one.Changes.Outputs)
+	one.Boxes, o.weight = o.m.w.client.Boxes(o.p.keys, one.Changes.Outputs)
 	one.Epoch, one.Boxed = o.p.epoch, o.boxed
 	o.boxed += one.Boxes
 }
@@ -130,8 +131,7 @@ func (o *outbox) number(one *store.Commit) {
 // stored tells of a commit that was.
 func (o *outbox) stored(one store.Commit) {
 	if o != nil && one.Boxes > 0 {
-		_, weight := o.m.w.client.Boxes(o.p.keys, one.Changes.Outputs)
-		o.asked.Add(weight)
+		o.asked.Add(o.weight)
 		o.wake.set()
 	}
 }

@@ -1,4 +1,4 @@
--- Appends to a partition what an outbox has for it, once, whoever sends it and however often: the hash keeps for each
+-- Appends to a partition what an outbox has for it, once, however often it is sent: the hash keeps for each
 -- outbox the last ID that came, and what is not behind that is passed over.
 --
 -- KEYS    1 partition   2 hash of what came by hops: the last ID, by outbox

@@ -29,13 +29,13 @@ func (e *OutputsLeftError) Error() string {
 // Unwrap returns Err.
 func (e *OutputsLeftError) Unwrap() error { return e.Err }
 
-// forwardPatience is how long nothing may come before Forward gives up.
-const forwardPatience = 2 * time.Second
+// emptyPatience is how long nothing may come before EmptyOutboxes gives up.
+const emptyPatience = 2 * time.Second
 
-// Forward brings all that is in the outboxes of partitions, which need have no owner, to where it is for, and returns how many
+// EmptyOutboxes brings all that is in the outboxes of partitions, which need have no owner, to where it is for, and returns how many
 // outputs came. It blocks, some seconds where a target takes nothing: then it returns an *OutputsLeftError. What is left comes by another
 // call, or by the next owner.
-func (c *Client) Forward(ctx context.Context, ps []Partition) (came int64, err error) {
+func (c *Client) EmptyOutboxes(ctx context.Context, ps []Partition) (came int64, err error) {
 	waiting, err := c.Outputs(ctx, ps)
 	if err != nil {
 		return 0, err
@@ -44,7 +44,7 @@ func (c *Client) Forward(ctx context.Context, ps []Partition) (came int64, err e
 		if waiting[i] == 0 {
 			continue
 		}
-		n, err := c.forward(ctx, p)
+		n, err := c.emptyOutbox(ctx, p)
 		if came += n; err != nil {
 			return came, err
 		}
@@ -52,7 +52,7 @@ func (c *Client) Forward(ctx context.Context, ps []Partition) (came int64, err e
 	return came, nil
 }
 
-func (c *Client) forward(ctx context.Context, p Partition) (came int64, err error) {
+func (c *Client) emptyOutbox(ctx context.Context, p Partition) (came int64, err error) {
 	courier, left := c.NewCourier(p), &OutputsLeftError{From: p}
 	courier.Failed = func(to StreamPartition, err error) {
 		if err != nil {
@@ -70,7 +70,7 @@ func (c *Client) forward(ctx context.Context, p Partition) (came int64, err erro
 			return came, err
 		case again < 0:
 			return came, nil
-		case left.Err != nil && time.Duration(monotime.Now()-last) > forwardPatience:
+		case left.Err != nil && time.Duration(monotime.Now()-last) > emptyPatience:
 			counts, err := c.Outputs(ctx, []Partition{p})
 			left.Count = counts[0]
 			return came, cmp.Or[error](err, left)

@@ -8,9 +8,9 @@ import (
 	"github.com/runnel-go/runnel/internal/store"
 )
 
-// forward brings all that is in outboxes to where it is for: under names without hash tags nobody would look for it. The error is a
+// emptyOutboxes brings all that is in outboxes to where it is for: under names without hash tags no owner would look for it. The error is a
 // *store.OutputsLeftError if something takes none.
-func (m *Mover) forward(ctx context.Context) (err error) {
+func (m *Mover) emptyOutboxes(ctx context.Context) (err error) {
 	if m.source.from.Layout != keys.Cluster {
 		return nil
 	}
@@ -21,14 +21,14 @@ func (m *Mover) forward(ctx context.Context) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, c.Close()) }()
-	for _, s := range m.st.streams { // once these are marked they say that nobody may append
+	for _, s := range m.st.streams { // once these are marked they say that no one may append
 		if _, _, err := c.KnowMeta(s.name, []byte(s.as(own.Keys.Layout))); err != nil {
 			return err
 		}
 	}
 	for _, s := range m.st.streams {
 		for _, p := range s.meta.Atomic {
-			if _, err := c.Forward(ctx, c.Partitions(s.name, p, s.meta.Numbers())); err != nil {
+			if _, err := c.EmptyOutboxes(ctx, c.Partitions(s.name, p, s.meta.Numbers())); err != nil {
 				return err
 			}
 		}

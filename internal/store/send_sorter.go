@@ -14,9 +14,9 @@ type Sent struct {
 	Unknown   bool // it may have been appended all the same, or is appended and not replicated
 }
 
-// An Outbox sorts the records of one call by destination, and the results of Append by record. It
+// A Sorter sorts the records of one call by destination, and the results of Append by record. It
 // is not for concurrent use.
-type Outbox struct {
+type Sorter struct {
 	stream  string
 	self    bool
 	records []outgoing          // by index
@@ -24,7 +24,7 @@ type Outbox struct {
 	at      map[destination]int // but the first
 }
 
-// An outgoing is a record of an Outbox.
+// An outgoing is a record of a Sorter.
 type outgoing struct {
 	fields []string
 	id     string
@@ -38,20 +38,20 @@ type destination struct {
 	delayed   bool
 }
 
-// A place is one Append of an Outbox.
+// A place is one Append of a Sorter.
 type place struct {
 	destination
 	records int
 }
 
-// NewOutbox returns an Outbox for n records of a stream. self: one of its processors sends them.
-func NewOutbox(stream string, n int, self bool) Outbox {
-	return Outbox{stream: stream, self: self, records: make([]outgoing, n)}
+// NewSorter returns a Sorter for n records of a stream. self: one of its processors sends them.
+func NewSorter(stream string, n int, self bool) Sorter {
+	return Sorter{stream: stream, self: self, records: make([]outgoing, n)}
 }
 
 // Add adds record i with an ID or "", to be sent at once unless due is given. Records are added at
 // most once, and in order within a partition; one that is not added is not sent.
-func (o *Outbox) Add(i, partition int, fields []string, id string, due *Due) {
+func (o *Sorter) Add(i, partition int, fields []string, id string, due *Due) {
 	d := destination{partition, due != nil}
 	j, ok := 0, len(o.places) > 0 && o.places[0].destination == d // as of a call with one record
 	if !ok {
@@ -72,7 +72,7 @@ func (o *Outbox) Add(i, partition int, fields []string, id string, due *Due) {
 }
 
 // Appends returns the records by destination, for Producer.Append.
-func (o *Outbox) Appends() []Append {
+func (o *Sorter) Appends() []Append {
 	appends, records := make([]Append, len(o.places)), make([][]string, len(o.records))
 	for j, p := range o.places {
 		appends[j] = Append{Stream: o.stream, Partition: p.partition, Self: o.self, Records: records[:0:p.records]}
@@ -87,7 +87,7 @@ func (o *Outbox) Appends() []Append {
 }
 
 // Results returns the results of all records from those of Appends, zero for one not added.
-func (o *Outbox) Results(done []Appended) []Sent {
+func (o *Sorter) Results(done []Appended) []Sent {
 	results := make([]Sent, len(o.records))
 	for j := range o.places {
 		o.places[j].records = 0

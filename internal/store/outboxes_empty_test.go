@@ -8,8 +8,8 @@ import (
 	"github.com/runnel-go/runnel/internal/keys"
 )
 
-// All that waits in outboxes comes though nobody owns their partitions; of what cannot come the error tells where it is for.
-func TestForward(t *testing.T) {
+// All that waits in outboxes comes though their partitions have no owner; of what cannot come the error tells where it is for.
+func TestOutboxesAreEmptied(t *testing.T) {
 	t.Parallel()
 	tagged(t, func(t *testing.T, e *env) {
 		s := e.sender("printer", alice)
@@ -25,16 +25,16 @@ func TestForward(t *testing.T) {
 		}
 		locked := e.keys.Partition("bills", 1)
 		e.must(e.raw.Set(e.ctx(), locked, "no stream", 0).Err())
-		came, err := e.Forward(e.ctx(), all)
+		came, err := e.EmptyOutboxes(e.ctx(), all)
 		left := (*OutputsLeftError)(nil)
 		if !errors.As(err, &left) || left.To != (StreamPartition{"bills", 1}) || left.Count != 4 || left.Err == nil {
 			t.Errorf("brought %d, and %v", came, err)
 		}
 		equal(t, "came meanwhile", []int64{came, int64(len(e.came(2)))}, []int64{2, 2})
 		e.must(e.raw.Del(e.ctx(), locked).Err())
-		equal(t, "came", try(e.Forward(e.ctx(), all)).must(t), 2)
+		equal(t, "came", try(e.EmptyOutboxes(e.ctx(), all)).must(t), 2)
 		equal(t, "in order", e.came(1), []string{fmt.Sprint(s.epoch, " 1 1"), fmt.Sprint(s.epoch, " 1 1")})
-		equal(t, "again", try(e.Forward(e.ctx(), all)).must(t), 0)
+		equal(t, "again", try(e.EmptyOutboxes(e.ctx(), all)).must(t), 0)
 		e.must(e.Forget(e.ctx(), s.p, true))
 		equal(t, "the outbox", e.raw.Exists(e.ctx(), s.p.Outbox).Val(), 0)
 		e.Uses(Tables)
