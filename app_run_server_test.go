@@ -26,11 +26,16 @@ import (
 	"github.com/runnel-go/runnel/runneltest"
 )
 
+// poolSize is that of clients in fake time: go-redis shares the timers by which others wait
+// for a connection between all bubbles.
+const poolSize = 1 << 10
+
 // unreachable is an app whose connections go nowhere.
 func unreachable(dial func(ctx context.Context) (net.Conn, error)) (*runnel.App, *redis.Client) {
 	rdb := redis.NewClient(&redis.Options{
-		Addr:   "127.0.0.1:6390",
-		Dialer: func(ctx context.Context, _, _ string) (net.Conn, error) { return dial(ctx) },
+		Addr:     "127.0.0.1:6390",
+		PoolSize: poolSize,
+		Dialer:   func(ctx context.Context, _, _ string) (net.Conn, error) { return dial(ctx) },
 	})
 	app := runnel.New("contract", &runnel.Options{Redis: rdb})
 	runnel.NewStream(app, "items", keyOfItem, nil).Process("p", ignoreAll, nil)
@@ -200,7 +205,7 @@ func testReadyAfter3s(t *testing.T, serve func(*troubled, net.Conn)) {
 		defer srv.Close()
 		d := &troubled{until: time.Now().Add(3 * time.Second), then: srv.Dial}
 		d.serve = func(c net.Conn) { serve(d, c) }
-		rdb := redis.NewClient(&redis.Options{Addr: srv.Addr(), Dialer: d.dial, DisableIdentity: true})
+		rdb := redis.NewClient(&redis.Options{Addr: srv.Addr(), Dialer: d.dial, DisableIdentity: true, PoolSize: poolSize})
 		app := runnel.New("contract", &runnel.Options{Redis: rdb, Logger: slog.New(slog.DiscardHandler)})
 		s := runnel.NewStream(app, "items", keyOfItem, nil)
 		var n notes
@@ -301,7 +306,7 @@ func testBreakAt(t *testing.T, at int) (asked int) {
 	synctest.Test(t, func(t *testing.T) {
 		f := &breaking{Server: embedded.New(), at: at}
 		defer f.Close()
-		rdb := redis.NewClient(&redis.Options{Addr: f.Addr(), Dialer: f.dial, DisableIdentity: true, MaxRetries: -1})
+		rdb := redis.NewClient(&redis.Options{Addr: f.Addr(), Dialer: f.dial, DisableIdentity: true, MaxRetries: -1, PoolSize: poolSize})
 		app := runnel.New("contract", &runnel.Options{Redis: rdb, Logger: slog.New(slog.DiscardHandler), Stream: runnel.StreamOptions{Partitions: 1}})
 		runnel.NewStream(app, "items", keyOfItem, nil).Process("p", ignoreAll, nil)
 		ctx, cancel := context.WithCancel(t.Context())

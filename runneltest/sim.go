@@ -114,10 +114,13 @@ func (c *Cluster) Wait(cond func() bool) {
 // dialer fits redis.Options.Dialer.
 type dialer = func(ctx context.Context, network, addr string) (net.Conn, error)
 
+const poolSize = 1 << 10
+
 // client makes a client, which close closes. The address is an IP: a host name
-// would be looked up outside the bubble.
+// would be looked up outside the bubble. Its pool is never used up: who waits for a
+// connection does so by a timer that go-redis shares between the bubbles of a process.
 func (c *Cluster) client(dial dialer) *redis.Client {
-	rdb := redis.NewClient(&redis.Options{Addr: c.server.Addr(), Dialer: dial, DisableIdentity: true})
+	rdb := redis.NewClient(&redis.Options{Addr: c.server.Addr(), Dialer: dial, DisableIdentity: true, PoolSize: poolSize})
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.clients = append(c.clients, rdb)

@@ -32,7 +32,8 @@ type rig struct {
 
 func open(t *testing.T, srv *embedded.Server) (*redis.Client, *store.Client) {
 	t.Helper()
-	rdb := redis.NewClient(&redis.Options{Addr: srv.Addr(), Dialer: func(ctx context.Context, n, a string) (net.Conn, error) { return srv.Dial(ctx, n, a) }})
+	// In fake time no client may wait for a connection: go-redis shares the timers for that between bubbles.
+	rdb := redis.NewClient(&redis.Options{Addr: srv.Addr(), PoolSize: 1 << 10, Dialer: func(ctx context.Context, n, a string) (net.Conn, error) { return srv.Dial(ctx, n, a) }})
 	t.Cleanup(func() { rdb.Close() })
 	client, err := store.Open(redisconn.Options{Redis: rdb, Keys: keys.Keys{App: "app", Layout: keys.Standalone}})
 	if err != nil {
