@@ -27,6 +27,11 @@ func (c *consumer[T]) ahead(w want) *delivery[T] {
 		c.scope.event.Store(nil)
 		return nil
 	}
+	if c.atomic.due(entry.ID) {
+		c.rest, c.events = []redisconn.Entry{entry}, c.events[:0]
+		c.scope.event.Store(nil)
+		return nil
+	}
 	e := c.event(entry, 0)
 	if !c.fresh { // what follows a new event is new
 		c.history(e)

@@ -78,32 +78,24 @@ type batcher[T any] struct {
 	out     delivery[T] // the last delivery to the loop
 }
 
-// next makes the next batch, of the shape that the loop requested. An entry that cannot
-// be decoded ends the batch before it and is a batch alone. A large record begins a
-// batch.
-func (b *batcher[T]) next(ctx context.Context) error {
+// take takes entries, unless there are some. There may be none where rows have ended.
+func (b *batcher[T]) take() (err error) {
 	if len(b.rest) > 0 && !b.src.Live() {
 		b.rest = nil
 		return io.EOF
 	}
 	if len(b.rest) == 0 {
 		b.letGo()
-		entries, err := b.src.Take(b.want.n, b.want.within)
-		if err != nil {
-			return err
-		}
-		b.rest = entries
+		b.rest, err = b.src.Take(b.want.n, b.want.within)
 	}
-	if b.form(ctx) != nil {
-		b.rest = nil
-		return io.EOF
-	}
-	return nil
+	return err
 }
 
-// form makes a batch of the entries taken, unless the ownership ends meanwhile.
+// form makes a batch of the entries taken, of the shape that the loop requested, unless
+// the ownership ends meanwhile. An entry that cannot be decoded ends the batch before it and
+// is a batch alone. A large record begins a batch. No row ends within a batch.
 func (b *batcher[T]) form(ctx context.Context) error {
-	n := min(b.want.n, len(b.rest))
+	n := b.beforeEnds(min(b.want.n, len(b.rest)))
 	b.letGo()
 	b.clear(n)
 	large := false

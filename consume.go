@@ -72,8 +72,18 @@ func (c *consumer[T]) run(ctx context.Context, middleware []Middleware) (err err
 		if err := c.ready(); err != nil {
 			return c.ended(err)
 		}
-		if err := c.next(c.ctx); err != nil {
+		if err := c.take(); err != nil {
 			return c.ended(c.stop(err))
+		}
+		if err := c.expire(); err != nil {
+			return c.ended(err)
+		}
+		if len(c.rest) == 0 {
+			continue // no event waits, and rows have ended
+		}
+		if c.form(c.ctx) != nil {
+			c.rest = nil
+			return c.ended(c.stop(io.EOF))
 		}
 		c.scope.event.Store(c.events[0])
 		err := c.call(handle)

@@ -32,6 +32,8 @@ type table struct {
 	budget *rows.Budget
 	config rows.Config
 
+	expired func(ctx context.Context, key string, row any) error // see OnExpire
+
 	processor string // that has it, "" for none in this process
 }
 

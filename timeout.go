@@ -26,22 +26,35 @@ func (c *consumer[T]) deliver(d *delivery[T]) (asked bool, err error) {
 	if c.timeout <= 0 {
 		return c.resume(c.loop, d)
 	}
+	err = c.within(d.ctx, d.events[0].ID, c.goroutine, func(ctx context.Context) (err error) {
+		d.ctx = ctx
+		asked, err = c.resume(c.loop, d)
+		return err
+	})
+	return asked, err
+}
+
+// within calls a function of the application, which runs in a goroutine, with the Timeout if there is one. event is
+// what the call is about.
+func (c *consumer[T]) within(ctx context.Context, event, goroutine string, call func(ctx context.Context) error) error {
+	if c.timeout <= 0 {
+		return call(ctx)
+	}
 	cause := fmt.Errorf("%w: it took longer than %v", ErrTimeout, c.timeout)
-	ctx, cancel := context.WithTimeoutCause(d.ctx, c.timeout, cause)
+	ctx, cancel := context.WithTimeoutCause(ctx, c.timeout, cause)
 	defer cancel()
-	defer c.watch(ctx, d.events[0].ID)()
-	d.ctx = ctx
-	asked, err = c.resume(c.loop, d)
+	defer c.watch(ctx, event, goroutine)()
+	err := call(ctx)
 	if err != nil && context.Cause(ctx) == cause {
 		err = fmt.Errorf("%w: %w", cause, err)
 	}
-	return asked, err
+	return err
 }
 
 // watch reports the function as stuck if it goes on for another Timeout after the
 // end of the first, and then each minute, until the returned function is called.
-func (c *consumer[T]) watch(ctx context.Context, event string) (over func()) {
-	began, goroutine := time.Now(), c.goroutine
+func (c *consumer[T]) watch(ctx context.Context, event, goroutine string) (over func()) {
+	began := time.Now()
 	var mu sync.Mutex
 	var ended bool
 	var timer *time.Timer

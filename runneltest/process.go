@@ -48,11 +48,12 @@ type Script[T any] struct {
 	rows      []givenRows
 }
 
-// step is an event, or the end of the ownership.
+// step is an event, a time without any, or the end of the ownership.
 type step struct {
 	at     time.Duration                           // since the run began
-	values func(*recorder) (map[string]any, error) // nil: the end
+	values func(*recorder) (map[string]any, error) // nil: no event
 	id     string
+	quiet  int64 // no event comes before, in ms
 	end    end
 }
 
@@ -117,6 +118,15 @@ func (s *Script[T]) Wait(d time.Duration) *Script[T] {
 	return s
 }
 
+// Quiet lets no event come before a time of Redis' clock. Once all events before are
+// processed, rows end that do by then and whose table has an OnExpire. What follows
+// should be Appended no earlier.
+func (s *Script[T]) Quiet(until time.Time) *Script[T] {
+	s.open()
+	s.steps = append(s.steps, step{at: s.at, quiet: until.UnixMilli()})
+	return s
+}
+
 // Release asks for the partition as soon as the events before it were handed to
 // the loop, while the last of them is being processed. After Grace the context
 // of the function ends with ErrReleased. Nothing can follow it.
@@ -149,9 +159,9 @@ func (s *Script[T]) Run() *Result {
 
 	var script []arrival
 	var given []string
-	for i, st := range s.steps {
+	for _, st := range s.steps {
 		if st.values == nil {
-			script = append(script, arrival{at: st.at, end: st.end})
+			script = append(script, arrival{at: st.at, quiet: st.quiet, end: st.end})
 			continue
 		}
 		values, err := st.values(rec)
@@ -159,7 +169,7 @@ func (s *Script[T]) Run() *Result {
 			s.t.Fatalf("runneltest: event %s of stream %s: %v", st.id, s.stream.Name(), err)
 		}
 		script = append(script, arrival{at: st.at, entry: redisconn.Entry{ID: st.id, Values: values}})
-		if i < s.given {
+		if len(given) < s.given {
 			given = append(given, st.id)
 		}
 	}
@@ -195,7 +205,7 @@ func (s *Script[T]) find(reg *appview.View) *worker.Processor {
 
 func (s *Script[T]) event(values func(*recorder) (map[string]any, error)) *Script[T] {
 	s.open()
-	id := fmt.Sprintf("%d-0", len(s.steps)+1)
+	id := fmt.Sprintf("%d-0", s.events()+1)
 	if !s.stamp.IsZero() {
 		id = fmt.Sprintf("%d-%d", s.stamp.UnixMilli(), s.inStamp)
 		s.inStamp++
@@ -213,15 +223,16 @@ func (s *Script[T]) ends(e end) *Script[T] {
 // open checks that the ownership has not ended yet.
 func (s *Script[T]) open() {
 	s.t.Helper()
-	if s.events() < len(s.steps) {
+	if n := len(s.steps); n > 0 && s.steps[n-1].end != goesOn {
 		s.t.Fatal("runneltest: nothing can follow Release, Shutdown or Lose")
 	}
 }
 
-func (s *Script[T]) events() int {
-	n := len(s.steps)
-	if n > 0 && s.steps[n-1].values == nil {
-		n--
+func (s *Script[T]) events() (n int) {
+	for _, st := range s.steps {
+		if st.values != nil {
+			n++
+		}
 	}
 	return n
 }

@@ -15,11 +15,12 @@ import (
 	"github.com/runnel-go/runnel/internal/worker"
 )
 
-// arrival is an entry, or the end of the ownership when everything before it has
+// arrival is an entry, or a time before which none comes, or the end of the ownership when everything before it has
 // been taken.
 type arrival struct {
 	at    time.Duration // since began
 	entry redisconn.Entry
+	quiet int64 // ms
 	end   end
 }
 
@@ -75,7 +76,7 @@ func (s *source) play() {
 		case a.end != goesOn && waiting == 0:
 			s.endAfter(left, a.end)
 			return
-		case a.end != goesOn || left > 0:
+		case a.end != goesOn || a.quiet > 0 || left > 0:
 			return
 		}
 		s.buffer.Push([]redisconn.Entry{a.entry})
@@ -90,7 +91,7 @@ func (s *source) wait(n int, within time.Duration) (wait time.Duration, more boo
 	switch {
 	case len(left) == 0:
 		return 0, false
-	case left[0].end != goesOn:
+	case left[0].end != goesOn || left[0].quiet > 0:
 		return max(left[0].at-s.now(), time.Millisecond), true // a timer ends the wait
 	}
 	// Behind the script's last step nothing is worth waiting for.
@@ -106,12 +107,34 @@ func (s *source) Take(n int, within time.Duration) ([]redisconn.Entry, error) {
 		s.t.Errorf("runneltest: Take(%d, %v)", n, within)
 	}
 	for {
+		if s.quiet() {
+			return nil, nil
+		}
 		entries, err := s.turn(n, within)
 		if err != nil || len(entries) > 0 {
 			s.begin(entries...)
 			return entries, err
 		}
 	}
+}
+
+// quietNext reports whether a time without events is what comes next, and has arrived.
+func (s *source) quietNext() bool {
+	waiting, _, _ := s.buffer.Held()
+	return waiting == 0 && s.next < len(s.script) && s.script[s.next].quiet > 0 && s.script[s.next].at <= s.now()
+}
+
+// quiet plays a time without events, once nothing is parked.
+func (s *source) quiet() bool {
+	if !s.quietNext() || !s.retries.Idle() {
+		return false
+	}
+	if s.tables != nil {
+		s.tables.rows.Quiet(s.script[s.next].quiet)
+	}
+	s.next++
+	s.play()
+	return true
 }
 
 // turn is one try of Take; without entries and error it is time for another one.
@@ -130,7 +153,7 @@ func (s *source) turn(n int, within time.Duration) ([]redisconn.Entry, error) {
 	wait, more := s.wait(n, within)
 	due := s.retries.Wait()
 	switch {
-	case due >= 0 && (!more || s.retries.Blocked() || due <= wait):
+	case due >= 0 && (!more || s.quietNext() || s.retries.Blocked() || due <= wait):
 		s.skew += due
 		s.play()
 	case !more:
@@ -156,7 +179,7 @@ func (s *source) Next(done string, _ bool) (e redisconn.Entry, ok bool) {
 		return e, false
 	}
 	s.play()
-	s.commit()
+	s.Commit()
 	e, ok, _, _ = s.buffer.Next(done, 0)
 	s.confirm()
 	if ok {
@@ -186,7 +209,7 @@ func (s *source) Prior(id string) worker.Prior {
 }
 
 func (s *source) Ack(ids []string) {
-	s.commit()
+	s.Commit()
 	if s.retries.Runs(ids[0]) {
 		s.stored(s.retries.Done())
 		return
@@ -194,8 +217,14 @@ func (s *source) Ack(ids []string) {
 	s.done(ids)
 }
 
-// commit stores what the iteration that ends has changed; a lost ownership stores nothing.
-func (s *source) commit() {
+// Wait lets the time between two attempts pass at once.
+func (s *source) Wait(d time.Duration) bool {
+	s.skew += d
+	return s.Live()
+}
+
+// Commit stores what the iteration that ends has changed; a lost ownership stores nothing.
+func (s *source) Commit() {
 	if s.tables != nil && s.Holds() {
 		s.tables.commit()
 	}

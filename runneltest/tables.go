@@ -1,16 +1,16 @@
 package runneltest
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"maps"
 	"slices"
-	"strconv"
-	"strings"
 	"testing"
 
 	"github.com/runnel-go/runnel"
 	"github.com/runnel-go/runnel/internal/appview"
+	"github.com/runnel-go/runnel/internal/entryid"
 	"github.com/runnel-go/runnel/internal/rows"
 	"github.com/runnel-go/runnel/internal/store"
 	"github.com/runnel-go/runnel/internal/worker"
@@ -42,7 +42,7 @@ func SetRows[V, T any](s *Script[T], table *runnel.Table[V], rows map[string]V) 
 
 // Rows returns the rows of a table at the end of a run, by key, as they are committed: what
 // an iteration changes that fails, or that the partition is lost in, is not there, nor are
-// rows that have ended. A table that the processor does not have is fatal to t.
+// rows that have ended, once their OnExpire has succeeded if there is one. A table that the processor does not have is fatal to t.
 func Rows[V any](t testing.TB, r *Result, table *runnel.Table[V]) map[string]V {
 	t.Helper()
 	app, stream, name := appview.TableOf(table)
@@ -52,7 +52,7 @@ func Rows[V any](t testing.TB, r *Result, table *runnel.Table[V]) map[string]V {
 	}
 	out := map[string]V{}
 	for key, row := range r.tables.stored[name] {
-		if row.Until > 0 && row.Until <= r.tables.rows.Now() {
+		if row.Until > 0 && row.Until <= r.tables.rows.Now() && !config.Calls {
 			continue
 		}
 		value, err := config.Decode(row.Value)
@@ -74,9 +74,8 @@ type givenRows struct {
 func (s *Script[T]) giveRows(in *tables) {
 	s.t.Helper()
 	var began int64
-	if s.events() > 0 {
-		ms, _, _ := strings.Cut(s.steps[0].id, "-")
-		began, _ = strconv.ParseInt(ms, 10, 64)
+	if first := slices.IndexFunc(s.steps, func(st step) bool { return st.id != "" }); first >= 0 {
+		began = entryid.Millis(s.steps[first].id)
 	}
 	for _, given := range s.rows {
 		config := in.config(given.table)
@@ -153,6 +152,17 @@ func (t *tables) Page(of store.Table, _ uint64) (page []store.KeyedRow, next uin
 	return page, 0, nil
 }
 
+// Ends is rows.Source.Ends.
+func (t *tables) Ends(of store.Table, most int64) (ends []store.End, err error) {
+	for key, row := range t.stored[of.Rows] {
+		if row.Until > 0 {
+			ends = append(ends, store.End{At: row.Until, Key: key})
+		}
+	}
+	slices.SortFunc(ends, func(a, b store.End) int { return cmp.Or(cmp.Compare(a.At, b.At), cmp.Compare(a.Key, b.Key)) })
+	return ends[:min(int64(len(ends)), most)], nil
+}
+
 // Reach is worker.Source.Reach.
 func (s *source) Reach(context.Context, store.StreamPartition) error { return nil }
 
@@ -169,7 +179,7 @@ func (t *tables) commit() {
 	for _, changed := range c.Tables {
 		stored := t.stored[changed.Table.Rows]
 		maps.Copy(stored, changed.Rows)
-		maps.DeleteFunc(stored, func(_ string, r store.Row) bool { return !r.There || r.Until > 0 && r.Until <= c.Time })
+		maps.DeleteFunc(stored, func(_ string, r store.Row) bool { return !r.There || r.Until > 0 && r.Until <= changed.Ended })
 	}
 	for _, o := range c.Outputs {
 		t.rec.emit(o)

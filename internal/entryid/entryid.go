@@ -75,8 +75,12 @@ const (
 func MomentOf(ms int64) time.Time { return time.UnixMilli(min(max(ms, firstMoment), lastMoment)).UTC() }
 
 // Time returns when the server made an entry ID, to the millisecond.
-func Time(id string) time.Time {
-	ms, _ := cutID(id)
-	n, _ := strconv.ParseInt(ms, 10, 64)
-	return MomentOf(n)
+func Time(id string) time.Time { return MomentOf(Millis(id)) }
+
+// Millis is Time in ms since 1970.
+func Millis(id string) (ms int64) {
+	for i := 0; i < len(id) && id[i] >= '0' && id[i] <= '9'; i++ {
+		ms = ms*10 + int64(id[i]-'0')
+	}
+	return ms
 }

@@ -84,6 +84,7 @@ var processorRows = []row[*worker.ProcessorStats]{
 var tableRows = []row[tableOf]{
 	{counter("rows_written_total", "Rows that were set or deleted in commits.", ofTable...), func(t tableOf) float64 { return load(&t.Budget.Written) }},
 	{counter("rows_asked_total", "Rows that Redis was asked for, since they were not in memory.", ofTable...), func(t tableOf) float64 { return load(&t.Budget.Asked) }},
+	{counter("rows_kept_total", "Rows that stay without an end, since the function for it has failed.", ofTable...), func(t tableOf) float64 { return load(&t.Budget.Kept) }},
 	{gauge("rows_memory_bytes", "Bytes of rows in the memory of this worker, about.", ofTable...), func(t tableOf) float64 { return float64(t.Budget.Used()) }},
 }
 

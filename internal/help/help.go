@@ -41,6 +41,7 @@ const (
 	RedisVersion     = at + "redis-version"
 	Replicas         = at + "replicas"
 	Sentinels        = at + "sentinels"
+	RowKept          = at + "row-kept"
 	StreamFull       = at + "stream-full"
 	StreamSettings   = at + "stream-settings"
 	TakenOverAgain   = at + "taken-over-again"

@@ -7,9 +7,8 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
-	"strconv"
-	"strings"
 
+	"github.com/runnel-go/runnel/internal/entryid"
 	"github.com/runnel-go/runnel/internal/store"
 )
 
@@ -39,6 +38,8 @@ type Partition struct {
 
 	inside  bool  // an iteration is under way
 	now     int64 // the partition's time, in ms
+	latest  int64 // that was reached: now is earlier only while a row ends
+	quiet   int64 // see Quiet
 	mark    int64 // number of the last mark
 	seen    []seen
 	outputs []store.Output
@@ -68,13 +69,12 @@ func (p *Partition) Begin(id string) {
 
 // From says that all up to an entry is done: the partition's time is not before it, though a parked event may be.
 func (p *Partition) From(id string) {
-	ms, _, _ := strings.Cut(id, "-")
-	at, _ := strconv.ParseInt(ms, 10, 64)
-	p.now = max(p.now, at)
+	p.latest = max(p.latest, entryid.Millis(id))
+	p.now = p.latest
 }
 
 // End ends it: until the next one begins nothing may be changed.
-func (p *Partition) End() { p.inside = false }
+func (p *Partition) End() { p.now, p.inside = p.latest, false }
 
 // Inside reports whether an iteration is under way.
 func (p *Partition) Inside() bool { return p.inside }
@@ -125,9 +125,9 @@ func (p *Partition) Seal() error {
 	for _, s := range p.seen {
 		r := s.row
 		if r.unsealed {
-			value, err := r.table.cfg.Encode(r.value)
+			value, err := r.table.Config.Encode(r.value)
 			if err != nil {
-				return fmt.Errorf("table %s: encode the row of key %q: %w", r.table.cfg.Name, r.key, err)
+				return fmt.Errorf("table %s: encode the row of key %q: %w", r.table.Config.Name, r.key, err)
 			}
 			r.Value, r.unsealed = value, false
 			p.bytes += int64(len(r.key) + len(value))
@@ -170,19 +170,19 @@ func (p *Partition) Take(into *store.Changes) {
 func (p *Partition) Altered(found func(table, key string)) {
 	for _, s := range p.seen {
 		if r := s.row; r.known && !r.changed && r.altered() {
-			found(r.table.cfg.Name, r.key)
+			found(r.table.Config.Name, r.key)
 		}
 	}
 }
 
 // altered reports whether the value is another one than was encoded. A codec need not make the same bytes each time.
 func (r *Row) altered() bool {
-	data, err := r.table.cfg.Encode(r.value)
+	data, err := r.table.Config.Encode(r.value)
 	if err != nil || data == r.Value {
 		return err != nil
 	}
-	value, err := r.table.cfg.Decode(data)
-	before, failed := r.table.cfg.Decode(r.Value)
+	value, err := r.table.Config.Decode(data)
+	before, failed := r.table.Config.Decode(r.Value)
 	return err != nil || failed != nil || !reflect.DeepEqual(value, before)
 }
 
@@ -191,9 +191,9 @@ func (p *Partition) addTo(c *store.Changes) {
 		c.Tables = make([]store.TableChanges, len(p.Tables))
 	}
 	for i, t := range p.Tables {
-		c.Tables[i].Table = t.cfg.Place
-		if t.cfg.Ends {
-			c.Time = p.now
+		c.Tables[i].Table = t.Config.Place
+		if t.Config.Ends && !t.Config.Calls {
+			c.Tables[i].Ended = p.now
 		}
 	}
 	c.Outputs = append(c.Outputs, p.outputs...)
@@ -203,7 +203,7 @@ func (p *Partition) addTo(c *store.Changes) {
 		if !r.changed {
 			continue
 		}
-		rows := &c.Tables[r.table.cfg.Index].Rows
+		rows := &c.Tables[r.table.Config.Index].Rows
 		if *rows == nil {
 			*rows = map[string]store.Row{}
 		}

@@ -57,7 +57,7 @@ func (r *redis) commit(c *store.Changes) {
 			delete(r.rows, key)
 		}
 	}
-	maps.DeleteFunc(r.rows, func(_ string, row store.Row) bool { return row.Until > 0 && row.Until <= c.Time })
+	maps.DeleteFunc(r.rows, func(_ string, row store.Row) bool { return row.Until > 0 && row.Until <= c.Tables[0].Ended })
 }
 
 // A value has a list, to be changed in place.
@@ -208,8 +208,8 @@ func TestRowsAreWhatWasSetLast(t *testing.T) {
 		if len(found) > 0 {
 			t.Fatalf("seed %d: All has %v, too", seed, found)
 		}
-		if l.t.Close(); l.t.cfg.Budget.Used() != 0 {
-			t.Fatalf("seed %d: %d bytes are counted of nothing", seed, l.t.cfg.Budget.Used())
+		if l.t.Close(); l.t.Config.Budget.Used() != 0 {
+			t.Fatalf("seed %d: %d bytes are counted of nothing", seed, l.t.Config.Budget.Used())
 		}
 	}
 }
@@ -239,7 +239,7 @@ func TestRowsStayWithoutATTL(t *testing.T) {
 	for _, loaded := range []bool{false, true} {
 		p, from := &Partition{}, &redis{rows: map[string]store.Row{"a": {Value: "1", Until: 5, There: true}}}
 		rows := table(p, from, 1<<20)
-		rows.cfg.Ends = false
+		rows.Config.Ends = false
 		if loaded { // as a Page of a table that is Lasting: without times
 			from.rows["a"] = store.Row{Value: "1", There: true}
 			if err := rows.Load(t.Context()); err != nil {
@@ -298,7 +298,7 @@ func TestAnUndoneRowIsLoadedAgain(t *testing.T) {
 		from.rows[key] = store.Row{Value: "1", There: true}
 	}
 	rows := table(p, &from.redis, 1<<20)
-	rows.cfg.Source = from
+	rows.Config.Source = from
 	mark := p.Mark()
 	p.Begin("5-0")
 	rows.Set("a", &value{[]int{2}}, 0)
@@ -342,8 +342,8 @@ func TestRowsAreAskedForTogether(t *testing.T) {
 		v, ok := rows.Get(key)
 		got += fmt.Sprint(v, ok, " ")
 	}
-	if got != "&{[1]} true &{[2]} true &{[3]} true <nil> false " || from.asks != 1 || rows.cfg.Budget.Asked.Load() != 3 {
-		t.Errorf("got %s, asked %d times for %d rows", got, from.asks, rows.cfg.Budget.Asked.Load())
+	if got != "&{[1]} true &{[2]} true &{[3]} true <nil> false " || from.asks != 1 || rows.Config.Budget.Asked.Load() != 3 {
+		t.Errorf("got %s, asked %d times for %d rows", got, from.asks, rows.Config.Budget.Asked.Load())
 	}
 	if rows.Complete() {
 		t.Error("complete before the loader is through")
@@ -380,7 +380,7 @@ func TestADeletionIsKeptUntilItIsCommitted(t *testing.T) {
 		p.Take(&store.Changes{})
 	}
 	iterate("1-1", func() { rows.Delete("a") })
-	rows.cfg.Budget.Most = 0
+	rows.Config.Budget.Most = 0
 	iterate("2-1", func() { rows.Set("c", &value{[]int{3}}, 0) })
 	iterate("3-1", func() {
 		if v, ok := rows.Get("a"); ok {

@@ -1,7 +1,6 @@
 package rows
 
 import (
-	"context"
 	"fmt"
 	"slices"
 	"sync"
@@ -15,6 +14,9 @@ type Source interface {
 	// Rows returns the rows of some keys, in their order.
 	Rows(t store.Table, keys []string) ([]store.Row, error)
 	Page(t store.Table, cursor uint64) (rows []store.KeyedRow, next uint64, err error)
+
+	// Ends returns when rows end, at most so many of the first ones, once all that was done before is committed.
+	Ends(t store.Table, most int64) ([]store.End, error)
 }
 
 // A Config says what a table is.
@@ -23,6 +25,7 @@ type Config struct {
 	Index  int // among the processor's tables
 	Place  store.Table
 	Ends   bool // rows may end
+	Calls  bool // a function is called for rows that end
 	Encode func(value any) (string, error)
 	Decode func(data string) (any, error)
 	Source Source
@@ -37,6 +40,7 @@ type Budget struct {
 
 	Asked   atomic.Int64 // rows that Redis was asked for, since they were not in memory
 	Written atomic.Int64 // rows that were set or deleted in commits, each once in a commit
+	Kept    atomic.Int64 // rows that stay, since the function for their end has failed
 }
 
 // Used returns the bytes in memory.
@@ -62,9 +66,10 @@ type Row struct {
 
 // A Table is the part of a table in one partition. Its methods are for the function's goroutine, except Load.
 type Table struct {
-	cfg       Config
+	Config    Config // is not changed
 	p         *Partition
 	confirmed atomic.Int64
+	ends      ends
 
 	mu       sync.Mutex
 	rows     map[string]*Row
@@ -85,7 +90,8 @@ type left struct {
 // Add adds a table to the partition.
 func (p *Partition) Add(cfg Config) *Table {
 	cfg.Index = len(p.Tables)
-	t := &Table{cfg: cfg, p: p, rows: map[string]*Row{}}
+	t := &Table{Config: cfg, p: p, rows: map[string]*Row{}}
+	t.ends = ends{t: t, least: map[string]int64{}, known: noEnds}
 	p.Tables = append(p.Tables, t)
 	return t
 }
@@ -113,15 +119,15 @@ func (t *Table) find(key string) *Row {
 
 // ask has rows of keys, of which none was held, read from Redis.
 func (t *Table) ask(keys []string) error {
-	t.cfg.Budget.Asked.Add(int64(len(keys)))
-	stored, err := t.cfg.Source.Rows(t.cfg.Place, keys)
+	t.Config.Budget.Asked.Add(int64(len(keys)))
+	stored, err := t.Config.Source.Rows(t.Config.Place, keys)
 	if err != nil {
 		return err
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for i, key := range keys {
-		if !t.cfg.Ends {
+		if !t.Config.Ends {
 			stored[i].Until = 0 // it was set while the table had a TTL
 		}
 		if t.rows[key] == nil { // the loader may have brought it
@@ -167,7 +173,7 @@ func (t *Table) insert(key string, stored store.Row) *Row {
 func (t *Table) count(r *Row) {
 	size := int64(len(r.key)+len(r.Value)) + rowOverhead
 	t.bytes += size - r.size
-	t.cfg.Budget.used.Add(size - r.size)
+	t.Config.Budget.used.Add(size - r.size)
 	r.size = size
 }
 
@@ -185,19 +191,34 @@ func (t *Table) Get(key string) (value any, ok bool) {
 }
 
 func (t *Table) decoded(r *Row) any {
+	value, err := r.decode()
+	if err != nil {
+		panic(Failure{err})
+	}
+	return value
+}
+
+func (r *Row) decode() (any, error) {
 	if !r.known {
-		value, err := t.cfg.Decode(r.Value)
+		value, err := r.table.Config.Decode(r.Value)
 		if err != nil {
-			panic(Failure{&DecodeError{Table: t.cfg.Name, Key: r.key, Err: err}})
+			return nil, &DecodeError{Table: r.table.Config.Name, Key: r.key, Err: err}
 		}
 		r.value, r.known = value, true
 	}
-	return r.value
+	return r.value, nil
 }
 
 // Set sets a row, until a time in ms or, with 0, for good.
 func (t *Table) Set(key string, value any, until int64) {
 	t.change(key, store.Row{There: true, Until: until}, value)
+}
+
+// Keep lets a row that is there stay for good.
+func (t *Table) Keep(key string) {
+	r := t.find(key)
+	t.p.see(r, false)
+	r.Until, r.changed = 0, true
 }
 
 // Delete deletes a row.
@@ -213,6 +234,9 @@ func (t *Table) change(key string, to store.Row, value any) {
 	t.p.see(r, blind)
 	r.Row, r.value, r.changed = to, value, true
 	r.known, r.unsealed = to.There, to.There
+	if t.Config.Calls && to.Until > 0 {
+		t.ends.add(store.End{At: to.Until, Key: key})
+	}
 }
 
 // forget makes a row one that is not held.
@@ -228,7 +252,7 @@ func (t *Table) forget(r *Row) {
 func (t *Table) remove(r *Row) {
 	delete(t.rows, r.key)
 	t.bytes -= r.size
-	t.cfg.Budget.used.Add(-r.size)
+	t.Config.Budget.used.Add(-r.size)
 }
 
 // taken notes that a row goes with changes.
@@ -243,9 +267,9 @@ func (t *Table) taken(r *Row, now int64) {
 	}
 }
 
-// leaves notes when a row will have left, once; under the mutex.
+// leaves notes when a row will have left, once; under the mutex. One that a function is called for stays until it is deleted.
 func (t *Table) leaves(r *Row, at int64) {
-	if !r.leaves {
+	if !r.leaves && !(r.There && t.Config.Calls) {
 		r.leaves = true
 		t.leaving = append(t.leaving, left{r, at})
 	}
@@ -260,7 +284,7 @@ func (t *Table) tidy(now int64) {
 	defer t.mu.Unlock()
 	for len(t.leaving) > 0 && t.leaving[0].at <= now {
 		r := t.leaving[0].row
-		gone := !r.There || r.Until > 0 && r.Until <= now
+		gone := !r.There || r.Until > 0 && r.Until <= now && !t.Config.Calls
 		if gone && !t.committed(r) {
 			break
 		}
@@ -273,7 +297,7 @@ func (t *Table) tidy(now int64) {
 			t.remove(r)
 		}
 	}
-	if t.cfg.Budget.used.Load() <= t.cfg.Budget.Most || t.bytes <= 2*t.kept {
+	if t.Config.Budget.used.Load() <= t.Config.Budget.Most || t.bytes <= 2*t.kept {
 		return
 	}
 	for _, r := range t.rows {
@@ -288,57 +312,8 @@ func (t *Table) tidy(now int64) {
 func (t *Table) Close() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.cfg.Budget.used.Add(-t.bytes)
+	t.Config.Budget.used.Add(-t.bytes)
 	t.rows, t.bytes, t.over, t.complete = map[string]*Row{}, 0, true, false
-}
-
-// Load brings all rows into memory, page by page, unless they are beyond the budget. It blocks until that is done, or
-// ctx ends, and may be called beside all other methods.
-func (t *Table) Load(ctx context.Context) error {
-	for ctx.Err() == nil {
-		t.mu.Lock()
-		forgot := t.forgot
-		t.mu.Unlock()
-		for cursor := uint64(0); ; {
-			page, next, err := t.cfg.Source.Page(t.cfg.Place, cursor)
-			if err != nil {
-				return err
-			}
-			if !t.fill(page) {
-				return nil
-			}
-			if cursor = next; cursor == 0 || ctx.Err() != nil {
-				break
-			}
-		}
-		t.mu.Lock()
-		t.complete = ctx.Err() == nil && !t.over && forgot == t.forgot
-		done := t.complete || t.over
-		t.mu.Unlock()
-		if done {
-			return nil
-		}
-	}
-	return ctx.Err()
-}
-
-// fill adds rows that are not held, and reports whether the budget allows more.
-func (t *Table) fill(page []store.KeyedRow) bool {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	for _, stored := range page {
-		if t.over || t.cfg.Budget.used.Load() > t.cfg.Budget.Most {
-			t.over = true
-			return false
-		}
-		if t.rows[stored.Key] == nil {
-			r := t.insert(stored.Key, stored.Row)
-			if r.Until > 0 {
-				t.leaves(r, r.Until)
-			}
-		}
-	}
-	return true
 }
 
 // All calls yield with the rows that are there at the partition's time, in no order, until it returns false. The
@@ -361,7 +336,7 @@ func (t *Table) All(yield func(key string, value any) bool) {
 		}
 	}
 	for cursor := uint64(0); !complete; complete = cursor == 0 {
-		page, next, err := t.cfg.Source.Page(t.cfg.Place, cursor)
+		page, next, err := t.Config.Source.Page(t.Config.Place, cursor)
 		if err != nil {
 			panic(Failure{err})
 		}
@@ -391,9 +366,3 @@ func (e *DecodeError) Error() string {
 
 // Unwrap returns Err.
 func (e *DecodeError) Unwrap() error { return e.Err }
-
-// Wrote counts rows of a confirmed commit. It may be called concurrently.
-func (t *Table) Wrote(rows int) { t.cfg.Budget.Written.Add(int64(rows)) }
-
-// Place returns where the table lies.
-func (t *Table) Place() store.Table { return t.cfg.Place }

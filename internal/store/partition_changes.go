@@ -16,13 +16,13 @@ type Changes struct {
 	Tables  []TableChanges // of each table of the processor
 	Outputs []Output       // in order
 	Settled []string       // parked events that are done, by ID
-	Time    int64          // the partition's, in ms since 1970: rows that end by then go; 0: none does
 }
 
 // TableChanges are the rows of one table that have changed, by key.
 type TableChanges struct {
 	Table Table
 	Rows  map[string]Row
+	Ended int64 // rows go that end by then, in ms since 1970; 0: none does
 }
 
 // An Output is a record for any partition. One in another slot gets it by way of the outbox.
@@ -63,11 +63,8 @@ type target struct {
 // changesCall returns the call for a commit with changes, and the partitions that it appends to.
 func (c Owner) changesCall(ctx context.Context, one Commit, args []any) (call *redisconn.Call, to []target, err error) {
 	p, ch := one.Partition, one.Changes
-	names, ended := []string{p.Log, p.Own}, any("")
-	if ch.Time > 0 {
-		ended = ch.Time
-	}
-	outputs, size := map[target][]int{}, 5+len(ch.Settled)+4*len(ch.Tables)
+	names := []string{p.Log, p.Own}
+	outputs, size := map[target][]int{}, 5+len(ch.Settled)+5*len(ch.Tables)
 	var boxed []any
 	for i, o := range ch.Outputs {
 		t := target{o.Stream, o.Partition}
@@ -89,7 +86,7 @@ func (c Owner) changesCall(ctx context.Context, one Commit, args []any) (call *r
 	for _, t := range ch.Tables {
 		size += 4 * len(t.Rows)
 	}
-	args = append(slices.Grow(args, size+2*len(to)), ch.grows(), ended, len(ch.Settled), len(ch.Tables), len(to), one.Boxes, one.Epoch, one.Boxed)
+	args = append(slices.Grow(args, size+2*len(to)), ch.grows(), len(ch.Settled), len(ch.Tables), len(to), one.Boxes, one.Epoch, one.Boxed)
 	args = append(args, boxed...)
 	args = appendTexts(args, ch.Settled)
 	for _, t := range ch.Tables {
@@ -137,7 +134,7 @@ func (t TableChanges) arguments(args []any) []any {
 			lasting = append(lasting, key)
 		}
 	}
-	args = append(args, len(sets)/2, len(dels), len(times)/2, len(lasting))
+	args = append(args, len(sets)/2, len(dels), len(times)/2, len(lasting), t.Ended)
 	for _, part := range [][]any{sets, dels, times, lasting} {
 		args = append(args, part...)
 	}

@@ -35,7 +35,7 @@ func TestRowsOfCommits(t *testing.T) {
 			t.Helper()
 			number++
 			ch := w.rows(rows)
-			ch.Time = now
+			ch.Tables[0].Ended = now
 			e.must(e.store(w.next(number, fmt.Sprint("1-", number+1), ch)))
 		}
 		bytes := make([]byte, 256)
@@ -91,7 +91,7 @@ func TestManyRowsInOneCommit(t *testing.T) {
 		e.must(e.store(w.next(3, "1-4", w.rows(second))))
 		w.kept("with times", second)
 		done := w.rows(nil)
-		done.Time = rowsTime + 5
+		done.Tables[0].Ended = rowsTime + 5
 		e.must(e.store(w.next(4, "1-5", done)))
 		equal(t, "rows after a commit that removes some whose time has come", e.raw.HLen(e.ctx(), w.table.Rows).Val(), n-128)
 		equal(t, "and their times", e.raw.ZCard(e.ctx(), w.table.Until).Val(), n-128)
@@ -105,7 +105,7 @@ func TestManyRowsInOneCommit(t *testing.T) {
 		maps.DeleteFunc(second, func(_ string, r Row) bool { return !r.There })
 		w.kept("replaced", second)
 		late := w.rows(map[string]Row{})
-		late.Time = rowsTime + 99
+		late.Tables[0].Ended = rowsTime + 99
 		for i := range n {
 			late.Tables[0].Rows[fmt.Sprint("late ", i)] = Row{Value: "4", There: true, Until: rowsTime + 50}
 		}
@@ -119,13 +119,13 @@ func TestRowsOfSeveralTables(t *testing.T) {
 	both(t, func(t *testing.T, e *env) {
 		w := e.atWork(0)
 		tables := []Table{e.Table("orders", "a", 0), e.Table("orders", "b", 0), e.Table("orders", "c", 0)}
-		ch := &Changes{Time: rowsTime, Settled: []string{"1-1"}, Outputs: w.outputs("mails", 0, 1)}
+		ch := &Changes{Settled: []string{"1-1"}, Outputs: w.outputs("mails", 0, 1)}
 		for i, table := range tables {
 			rows := map[string]Row{}
 			for n := range i * 2 {
 				rows[fmt.Sprint("row ", n)] = Row{Value: fmt.Sprint(i), There: true, Until: int64(n) * (rowsTime + 1)}
 			}
-			ch.Tables = append(ch.Tables, TableChanges{Table: table, Rows: rows})
+			ch.Tables = append(ch.Tables, TableChanges{Table: table, Rows: rows, Ended: rowsTime})
 		}
 		e.must(e.store(w.next(2, "1-3", ch)))
 		for i, table := range tables {

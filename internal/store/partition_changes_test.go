@@ -35,7 +35,7 @@ func (e *env) atWork(n int) *atWork {
 		"due":  {Value: "0", There: true, Until: rowsTime},
 		"stay": {Value: "0", There: true, Until: rowsTime + 1},
 	})
-	ch.Outputs, ch.Time = w.outputs("bills", 0, 1), 1
+	ch.Outputs, ch.Tables[0].Ended = w.outputs("bills", 0, 1), 1
 	one := w.next(1, "1-2", ch)
 	one.TakenOut = []string{"1-1"}
 	e.must(w.store(one))
@@ -44,7 +44,7 @@ func (e *env) atWork(n int) *atWork {
 
 // rows are changes of the table alone.
 func (w *atWork) rows(rows map[string]Row) *Changes {
-	return &Changes{Tables: []TableChanges{{Table: w.table, Rows: rows}}, Time: rowsTime}
+	return &Changes{Tables: []TableChanges{{Table: w.table, Rows: rows, Ended: rowsTime}}}
 }
 
 func (w *atWork) outputs(stream string, partition, n int) (all []Output) {

@@ -116,6 +116,26 @@ func (c TableStore) page(ctx context.Context, t Table, cursor uint64, match stri
 	return rows, next, nil
 }
 
+// An End is when a row ends, in ms since 1970 by its partition's time.
+type End struct {
+	At  int64
+	Key string
+}
+
+// Ends returns when rows end: the first ones that do, at most so many, by time and then by key.
+func (c TableStore) Ends(ctx context.Context, t Table, most int64) ([]End, error) {
+	found, err := c.Retrying.ZRangeByScoreWithScores(ctx, t.Until, &redis.ZRangeBy{Min: "-inf", Max: "+inf", Count: most}).Result()
+	if err != nil {
+		return nil, fmt.Errorf("ends of rows in %s: %w", t.Until, classify(err))
+	}
+	ends := make([]End, len(found))
+	for i, z := range found {
+		key, _ := z.Member.(string)
+		ends[i] = End{int64(z.Score), key}
+	}
+	return ends, nil
+}
+
 // literal makes a glob of a text that matches that alone.
 var literal = strings.NewReplacer(`*`, `\*`, `?`, `\?`, `[`, `\[`, `]`, `\]`, `\`, `\\`)
 

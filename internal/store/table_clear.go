@@ -28,6 +28,13 @@ func (c TableStore) ClearTable(ctx context.Context, p Partition, t Claim, table 
 	return rows, p.wrap("remove rows", err)
 }
 
+// Idle tells whether no event waits in a partition that its owner is not done with, and none is parked: then nothing will be
+// appended any more before now, in ms since 1970 by the server's clock.
+func (c Owner) Idle(ctx context.Context, p Partition, t Claim) (now int64, idle bool, err error) {
+	now, err = idleScript.Run(ctx, c.NoRetry, []string{p.Log, p.Own, p.Retry}, t.LockValue()).Int64()
+	return now, now > 0, p.wrap("look for events", classify(err))
+}
+
 // An Expiry is what ExpireRows is to look at.
 type Expiry struct {
 	Partition Partition

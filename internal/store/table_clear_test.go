@@ -17,7 +17,7 @@ func counted(e *env) (p Partition, t Table) {
 
 func (e *env) change(p Partition, by Claim, number int64, committed string, t Table) error {
 	rows := map[string]Row{"a": {Value: "1", There: true}, "b": {Value: "2", There: true, Until: 5e12}}
-	return e.Commit(e.ctx(), []Commit{{Partition: p, Claim: by, Number: number, Committed: committed, Read: -1, Changes: &Changes{Tables: []TableChanges{{t, rows}}}}})[0]
+	return e.Commit(e.ctx(), []Commit{{Partition: p, Claim: by, Number: number, Committed: committed, Read: -1, Changes: &Changes{Tables: []TableChanges{{Table: t, Rows: rows}}}}})[0]
 }
 
 // rows returns how many rows a part of a table has, and how many of them end.

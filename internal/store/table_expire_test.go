@@ -1,6 +1,7 @@
 package store
 
 import (
+	"errors"
 	"fmt"
 	"testing"
 	"time"
@@ -18,7 +19,7 @@ func (e *env) ended(n int) (*atWork, Expiry) {
 	e.own(w.p, w.me)
 	now := try(e.raw.Time(e.ctx()).Result()).must(e.t)
 	ch := w.rows(map[string]Row{"stays": {Value: "1", There: true}, "soon": {Value: "1", There: true, Until: now.Add(-time.Second).UnixMilli()}})
-	ch.Time = 1
+	ch.Tables[0].Ended = 1
 	for i := range 200 {
 		ch.Tables[0].Rows[fmt.Sprint("over", i)] = Row{Value: "1", There: true, Until: now.Add(-time.Hour).UnixMilli()}
 	}
@@ -46,6 +47,38 @@ func TestRowsEndWithoutFurtherEvents(t *testing.T) {
 		equal(t, "with a parked event", try(e.ExpireRows(e.ctx(), []Expiry{of}, 0)).must(t), []bool{false})
 		e.must(e.raw.Del(e.ctx(), w.p.Retry).Err())
 		equal(t, "at once", try(e.ExpireRows(e.ctx(), []Expiry{of}, 0)).must(t), []bool{true})
+	})
+}
+
+// An owner is told when rows end, first ones first, and when nothing comes before a time.
+func TestEndsOfRows(t *testing.T) {
+	t.Parallel()
+	both(t, func(t *testing.T, e *env) {
+		w := e.atWork(0)
+		e.must(e.store(w.next(2, "1-9", w.rows(map[string]Row{
+			"b": {Value: "1", There: true, Until: rowsTime + 7}, "a": {Value: "1", There: true, Until: rowsTime + 7}, "c\x00\xff": {Value: "1", There: true, Until: 1_700_000_000_123},
+		}))))
+		want := []End{{rowsTime + 1, "gone"}, {rowsTime + 1, "stay"}, {rowsTime + 7, "a"}, {rowsTime + 7, "b"}, {1_700_000_000_123, "c\x00\xff"}}
+		equal(t, "all", try(e.Ends(e.ctx(), w.table, 9)).must(t), want)
+		equal(t, "some", try(e.Ends(e.ctx(), w.table, 3)).must(t), want[:3])
+		equal(t, "of a table without rows", len(try(e.Ends(e.ctx(), e.Table("orders", "none", 0), 3)).must(t)), 0)
+
+		idle := func(what string, claim Claim, want bool) {
+			t.Helper()
+			now, idle, err := e.Idle(e.ctx(), w.p, claim)
+			clock := try(e.raw.Time(e.ctx()).Result()).must(t)
+			if e.must(err); idle != want || idle && (now > clock.UnixMilli() || clock.UnixMilli()-now > time.Minute.Milliseconds()) {
+				t.Errorf("%s: idle is %v at %d, want %v at %d", what, idle, now, want, clock.UnixMilli())
+			}
+		}
+		idle("an entry waits", w.me, false)
+		e.must(e.store(w.next(3, "1-10", w.rows(nil))))
+		idle("one is parked", w.me, false)
+		e.must(e.raw.Del(e.ctx(), w.p.Retry).Err())
+		idle("nothing waits", w.me, true)
+		if _, _, err := e.Idle(e.ctx(), w.p, byPosition(bob)); !errors.Is(err, ErrFenced) {
+			t.Errorf("of no owner: %v", err)
+		}
 	})
 }
 

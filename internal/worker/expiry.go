@@ -13,7 +13,7 @@ import (
 // ended by then.
 const expiryEvery = time.Minute
 
-// expire removes rows that have ended, where there is no commit to do so, until ctx ends. Functions do not see them either
+// expire removes rows that have ended and that no function is called for, where there is no commit to do so, until ctx ends. Functions do not see them either
 // way: by the time of the next event they have ended.
 func (m *member) expire(ctx context.Context) {
 	retry := outage.New(m.log, "rows", &m.count.Errors)
@@ -41,8 +41,8 @@ func (m *member) ending() (work []store.Expiry) {
 	for _, p := range m.ownerships.owned() {
 		e := store.Expiry{Partition: p.keys, Claim: p.claim}
 		for _, t := range p.staging.rows.Tables {
-			if !t.Place().Lasting {
-				e.Tables = append(e.Tables, t.Place())
+			if t.Config.Ends && !t.Config.Calls {
+				e.Tables = append(e.Tables, t.Config.Place)
 			}
 		}
 		if len(e.Tables) > 0 {

@@ -118,7 +118,7 @@ func newPartition(m *member, place store.Partition, number store.Claim, pos stor
 func (p *partition) init() {
 	p.life.init()
 	p.processed.to = &p.count.Processed
-	p.source.p, p.source.turn.by = p, p
+	p.source.p, p.source.turn.by, p.source.ends.s = p, p, &p.source
 }
 
 // input is p, as its consumer sees it, with src to take from.
@@ -203,6 +203,16 @@ func (p *partition) flush() bool {
 			return false
 		case <-p.buffer.Ready():
 		}
+	}
+}
+
+// awaitRoom waits until another iteration may be done. A loss is seen by what follows.
+func (p *partition) awaitRoom() {
+	if p.staging.full() {
+		p.flush()
+	}
+	for p.outbox.full() && !p.life.isEnding() {
+		doze(p.buffer.Ready(), -1)
 	}
 }
 

@@ -26,6 +26,7 @@ type partitionSource struct {
 	turn     turn
 	share    share
 	deaths   deaths
+	ends     ends
 	stale    atomic.Bool // what is parked has to be read (again)
 	notified signal      // an operator changed something; one token
 }
@@ -40,12 +41,7 @@ func (s *partitionSource) Take(n int, within time.Duration) ([]redisconn.Entry, 
 		s.p.flush() // else done events could be blamed for what others begin now; a loss is seen below
 	}
 	s.turn.letGo()
-	if s.p.staging.full() {
-		s.p.flush() // a loss is seen below
-	}
-	for s.p.outbox.full() && !s.p.life.isEnding() {
-		doze(s.p.buffer.Ready(), -1)
-	}
+	s.p.awaitRoom()
 	for {
 		entries, err := s.nextTurn(n, within)
 		switch {
@@ -56,6 +52,8 @@ func (s *partitionSource) Take(n int, within time.Duration) ([]redisconn.Entry, 
 		case len(entries) > 0:
 			s.timing.taken = true
 			return entries, nil
+		case s.ends.come():
+			return nil, nil
 		}
 		s.p.leave()
 	}
@@ -101,7 +99,7 @@ func (s *partitionSource) nextTurn(n int, within time.Duration) ([]redisconn.Ent
 		}
 	}
 	if s.retries.Idle() && !s.careful && s.deaths.event == "" {
-		return s.p.buffer.Await(s.retries.Most(n), within, -1)
+		return s.p.buffer.Await(s.retries.Most(n), within, s.ends.in())
 	}
 	if !s.Live() {
 		return nil, io.EOF
@@ -142,6 +140,9 @@ func (s *partitionSource) nextTurn(n int, within time.Duration) ([]redisconn.Ent
 	}
 	if fresh {
 		wait = s.share.patience(now)
+	}
+	if ends := s.ends.in(); ends >= 0 && (wait < 0 || ends < wait) {
+		wait = ends
 	}
 	entries, err := s.p.buffer.Await(n, within, wait)
 	if err != nil || len(entries) == 0 {

@@ -38,7 +38,7 @@ type Input struct {
 // Nothing is called after io.EOF from Take, an error from Fail, or Quarantine, except Ack
 // for the entries of the iteration that did not fail.
 //
-// Take, Holds, Fail and Quarantine block; so do Ack and Interrupted after a parked event, while
+// Take, Holds, Wait, Fail and Quarantine block; so do Ack and Interrupted after a parked event, while
 // the outcome is stored. All but Stuck are called one at a time, by the consumer's goroutine or
 // on its behalf.
 type Source interface {
@@ -53,7 +53,8 @@ type Reader interface {
 	// arrives, and while too many acks are outstanding. io.EOF: the ownership ends, and no
 	// more entries follow. The slice is valid until the next call.
 	//
-	// Take may return one parked event instead, whatever n.
+	// Take may return one parked event instead, whatever n; or none where rows have ended by the time that Input.Rows is quiet
+	// to, and no event waits that came before.
 	Take(n int, within time.Duration) ([]redisconn.Entry, error)
 
 	// Next acks one entry and returns the next one, if one waits and needs no special treatment. It
@@ -101,6 +102,13 @@ type Settler interface {
 
 	// Ack marks these entries as done. Their IDs ascend. What Input.Rows has pending is committed with them, by Next, too.
 	Ack(ids []string)
+
+	// Commit has what Input.Rows has pending committed, of an iteration without entries: that of a row that ended. It blocks
+	// while too much waits.
+	Commit()
+
+	// Wait waits between two attempts that Fail is not for, and reports false if the ownership begins to end.
+	Wait(d time.Duration) bool
 
 	// Fail marks these entries as failed, in their order. It blocks until their outcome is stored.
 	// An error means that the ownership ended before. ctx is for the log: it may carry a trace.

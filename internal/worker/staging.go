@@ -41,13 +41,14 @@ type staging struct {
 // staged is what one commit will have.
 type staged struct {
 	changes *store.Changes // nil: acks alone
-	upTo    string         // the last entry of its iterations, "" for a parked event
+	upTo    string         // the last entry of its iterations, "" for none
+	alone   bool           // it is of a parked event, which is waited for
 	taken   int64          // the number of its last changes; see rows.Partition
 	items   int
 	bytes   int64
 }
 
-// done adds what the iteration that ends has changed. last is the last of its entries; ack moves them to the acker.
+// done adds what the iteration that ends has changed. last is the last of its entries, "" for none; ack moves them to the acker.
 func (s *staging) done(last string, ack func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -56,7 +57,7 @@ func (s *staging) done(last string, ack func()) {
 		if n == 0 || !s.queue[n-1].takes(items, bytes) {
 			s.queue, n = append(s.queue, staged{changes: &store.Changes{}}), n+1
 		}
-		s.queue[n-1].take(s, last, items, bytes)
+		s.queue[n-1].take(s, cmp.Or(last, s.queue[n-1].upTo), items, bytes)
 	}
 	ack()
 }
@@ -65,14 +66,14 @@ func (s *staging) done(last string, ack func()) {
 func (s *staging) parked(id string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	one := staged{changes: &store.Changes{Settled: []string{id}}}
+	one := staged{changes: &store.Changes{Settled: []string{id}}, alone: true}
 	items, bytes := s.rows.Pending()
 	one.take(s, "", items, bytes)
 	s.queue = append(s.queue, one)
 }
 
 func (one *staged) takes(items int, bytes int64) bool {
-	return one.upTo != "" && one.items+items <= changesPerCommit && one.bytes+bytes <= bytesPerCommit
+	return !one.alone && one.items+items <= changesPerCommit && one.bytes+bytes <= bytesPerCommit
 }
 
 func (one *staged) take(s *staging, upTo string, items int, bytes int64) {
@@ -92,7 +93,7 @@ func (s *staging) bound() string {
 	case len(s.queue) < 2:
 		return ""
 	}
-	return cmp.Or(s.queue[0].upTo, "0-0") // a parked event passes none
+	return cmp.Or(s.queue[0].upTo, "0-0") // a parked event passes none, nor do rows that end
 }
 
 // takeWith moves what a commit up to an entry has to flight. It is called under the mutex.
@@ -119,7 +120,7 @@ func (s *staging) answered(err error) {
 	if s.with.changes != nil {
 		s.with.changes.Stored()
 		for i, t := range s.with.changes.Tables {
-			s.rows.Tables[i].Wrote(len(t.Rows))
+			s.rows.Tables[i].Config.Budget.Written.Add(int64(len(t.Rows)))
 		}
 		s.rows.Confirmed(s.with.taken)
 	}
@@ -214,6 +215,18 @@ type rowSource struct{ p *redisStore }
 func (s rowSource) Rows(t store.Table, keys []string) (found []store.Row, err error) {
 	err = s.p.persistAs("rows", func(ctx context.Context) error {
 		found, err = s.p.i.w.client.Rows(ctx, t, keys)
+		return err
+	})
+	return found, err
+}
+
+// Ends returns when rows end, once all is committed that was done.
+func (s rowSource) Ends(t store.Table, most int64) (found []store.End, err error) {
+	if !s.p.t.flush() {
+		return nil, io.EOF
+	}
+	err = s.p.persistAs("rows", func(ctx context.Context) error {
+		found, err = s.p.i.w.client.Ends(ctx, t, most)
 		return err
 	})
 	return found, err

@@ -157,6 +157,42 @@ func TestAParkedEventIsCommittedBehindWhatWasDoneBefore(t *testing.T) {
 	p.answer(nil)
 }
 
+// Rows that end are committed between the entries before and behind them, with or without those.
+func TestRowsThatEndAreCommittedInTheirTurn(t *testing.T) {
+	p := atomicPartition(t)
+	ends := func(what string) {
+		p.staging.rows.Emit(store.Output{Stream: what})
+		p.staging.done("", func() {})
+	}
+	ends("a")
+	p.commitIs(t, "1 0-0 a")
+	p.answer(nil)
+	p.does("1-0", 1)
+	ends("b")
+	ends("c")
+	p.does("2-0", 1)
+	p.commitIs(t, "2 2-0 1-0 b c 2-0")
+	ends("d") // while it is under way
+	p.does("3-0", 0)
+	p.commitIs(t, "")
+	p.answer(nil)
+	p.commitIs(t, "3 3-0 d")
+	p.answer(nil)
+	if p.commitIs(t, ""); p.staging.waits() {
+		t.Error("something waits")
+	}
+
+	p = atomicPartition(t)
+	p.does("1-0", bytesPerCommit)
+	ends("e")
+	p.does("2-0", bytesPerCommit)
+	p.commitIs(t, "1 1-0 1-0")
+	p.answer(nil)
+	p.commitIs(t, "2 1-0 e") // 2-0 does not fit
+	p.answer(nil)
+	p.commitIs(t, "3 2-0 2-0")
+}
+
 // Rows are committed, and outputs counted, once the reply says so.
 func TestOnlyAReplyConfirmsRows(t *testing.T) {
 	p := atomicPartition(t)
@@ -190,6 +226,8 @@ func (s *noRows) Rows(_ store.Table, keys []string) ([]store.Row, error) {
 	s.asked = true
 	return make([]store.Row, len(keys)), nil
 }
+
+func (s *noRows) Ends(store.Table, int64) ([]store.End, error) { return nil, nil }
 
 func (s *noRows) Page(store.Table, uint64) ([]store.KeyedRow, uint64, error) {
 	s.asked = true

@@ -4,6 +4,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/runnel-go/runnel/internal/entryid"
 	"github.com/runnel-go/runnel/internal/monotime"
 )
 
@@ -47,14 +48,6 @@ func (t *timing) done(id string, now int64) {
 		return
 	}
 	if behind := t.behind.Load(); behind != 0 {
-		t.to.Delay.add(time.Duration(max(now+behind-millisOf(id)*int64(time.Millisecond), 0)))
+		t.to.Delay.add(time.Duration(max(now+behind-entryid.Millis(id)*int64(time.Millisecond), 0)))
 	}
-}
-
-// millisOf is the time in an entry ID.
-func millisOf(id string) (ms int64) {
-	for i := 0; i < len(id) && id[i] >= '0' && id[i] <= '9'; i++ {
-		ms = ms*10 + int64(id[i]-'0')
-	}
-	return ms
 }

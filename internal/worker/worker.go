@@ -16,7 +16,8 @@
 //	              the connection, _failing handles reads that fail
 //	acker         XACK for many partitions at once
 //	course        how partitions are read and acks stored: _group and _position
-//	staging       what an atomic processor has changed, until it is committed with its acks
+//	staging       what an atomic processor has changed, until it is committed with its acks; ends
+//	              knows when its rows end, expiry removes those that nothing waits for
 //	retrystore    parked events in Redis; share divides a partition between them and new events
 //	isolation     one suspect at a time; deaths counts the owners that ended at an event
 //	quarantine    partitions that an operator has to release

@@ -5,22 +5,23 @@
 --
 -- KEYS    behind those of commit.lua: the outbox, if anything is for other slots; states of parked events and these events, if
 --         any is settled; rows and times of each table; the partitions that are appended to
--- ARGV    behind those of commit.lua: 8 1 if it grows, else 0   9 the partition's time, in ms, '' if no row ends by it   10 number of settled
---         events   11 of tables   12 of partitions   13 of entries for the outbox   14 the epoch and 15 the number of what
---         was last put there by this tenure, which make the IDs there
+-- ARGV    behind those of commit.lua: 8 1 if it grows, else 0   9 number of settled events   10 of tables   11 of partitions
+--         12 of entries for the outbox   13 the epoch and 14 the number of what was last put there by this tenure, which
+--         make the IDs there
 --         for each entry of the outbox the number of its fields and values, and these, with its target before them;
 --         the IDs of the settled events; for each table: numbers of rows that are set, of deleted ones, of times that
---         are set and removed, then key, value / key / ms, key / key; for each partition: the length that it may have
---         or 0, its number of entries, and for each the number of its fields and values, and these
+--         are set and removed, the time in ms by which rows go that have ended, 0 for none, then key, value / key / ms,
+--         key / key; for each partition: the length that it may have or 0, its number of entries, and for each the
+--         number of its fields and values, and these
 -- Replies as commit.lua does, and 'FULL <i>' if partition i has no room: then nothing was done
 local call, argv, may = redis.call, ARGV, redis.acl_check_cmd or function() return true end
-local settled, tables, targets, boxed = tonumber(argv[10]), tonumber(argv[11]), tonumber(argv[12]), tonumber(argv[13])
+local settled, tables, targets, boxed = tonumber(argv[9]), tonumber(argv[10]), tonumber(argv[11]), tonumber(argv[12])
 local parked = boxed > 0 and 4 or 3 -- the key of the states
 local first = settled > 0 and parked + 2 or parked -- key of a table
 
 local function number_at(i) return tonumber(argv[i]) end
 
-local start = 16 -- the argument behind the outbox's entries
+local start = 15 -- the argument behind the outbox's entries
 for _ = 1, boxed do start = start + 1 + number_at(start) end
 
 local function check(name, key, ...)
@@ -50,7 +51,7 @@ local function obstacle()
 		local no = check('HSET', rows, 'a', 'b') or check('HDEL', rows, 'a') or check('ZADD', due, '0', 'a')
 			or check('ZREM', due, 'a') or check('ZRANGEBYSCORE', due, '-inf', '0')
 		if no then return no end
-		at, key = at + 4 + 2 * sets + dels + 2 * times + lasting, key + 2
+		at, key = at + 5 + 2 * sets + dels + 2 * times + lasting, key + 2
 	end
 	for i = 1, targets do
 		local most, n = number_at(at), number_at(at + 1)
@@ -87,10 +88,10 @@ end
 -- Puts what is for other slots into the outbox. An ID there that is not larger than those before is refused, by the first of
 -- these writes: hence they come first.
 local function box()
-	local at, number = 16, number_at(15)
+	local at, number = 15, number_at(14)
 	for i = 1, boxed do
 		local width = number_at(at)
-		local id = argv[14] .. '-' .. string.format('%.0f', number + i)
+		local id = argv[13] .. '-' .. string.format('%.0f', number + i)
 		local put = redis.pcall('XADD', KEYS[3], id, unpack(argv, at + 1, at + width))
 		if type(put) == 'table' and put.err then
 			if put.err:find('equal or smaller', 1, true) then return 'BEHIND its outbox has newer entries than ' .. id end
@@ -108,13 +109,13 @@ local function write()
 	end
 	for _ = 1, tables do
 		local sets, dels, times, lasting = number_at(at), number_at(at + 1), number_at(at + 2), number_at(at + 3)
-		local rows, due = KEYS[key], KEYS[key + 1]
-		at = with('HSET', rows, at + 4, sets, 2)
+		local rows, due, ended = KEYS[key], KEYS[key + 1], argv[at + 4]
+		at = with('HSET', rows, at + 5, sets, 2)
 		at = with('HDEL', rows, at, dels, 1)
 		at = with('ZADD', due, at, times, 2)
 		at = with('ZREM', due, at, lasting, 1)
 		-- Rows whose time has come by the partition's own: no event of it will see them.
-		local over = argv[9] ~= '' and call('ZRANGEBYSCORE', due, '-inf', argv[9], 'LIMIT', 0, 128 + times) or {}
+		local over = ended ~= '0' and call('ZRANGEBYSCORE', due, '-inf', ended, 'LIMIT', 0, 128 + times) or {}
 		for from = 1, #over, 4000 do
 			local to = math.min(#over, from + 3999)
 			call('HDEL', rows, unpack(over, from, to))

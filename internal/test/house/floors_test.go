@@ -34,7 +34,7 @@ var floors = [][]string{
 	{"python"},
 	{"internal/records"},
 	{"internal/buses", "internal/schedulers", "internal/sets"},
-	{"schedule", "stage", "webhook"},
+	{"schedule", "stage", "webhook", "window"},
 	{"middleware", "runneltest", "internal/families", "internal/test/notes"},
 	{"metrics"},
 	{"admin"},

@@ -11,12 +11,15 @@ const (
 	changesLua  = "internal/store/lua/commit_changes.lua"
 	changesGo   = "internal/store/partition_changes.go"
 	hopLua      = "internal/store/lua/hop.lua"
-	expireLua   = "internal/store/lua/expire.lua"
+	quietLua    = "internal/store/lua/quiet.lua"
 	courierGo   = "internal/store/courier.go"
 	outboxGo    = "internal/store/partition_outbox.go"
 	stagingGo   = "internal/worker/staging.go"
 	rowsGo      = "internal/rows/rows.go"
 	rowsTableGo = "internal/rows/table.go"
+	rowsLoadGo  = "internal/rows/load.go"
+	rowsEndsGo  = "internal/rows/ends.go"
+	expireGo    = "expire.go"
 
 	changesNotDone = "TestChangesThatAreNotDone"
 	changesOnFull  = "TestChangesOnAServerWhoseMemoryIsFull"
@@ -75,13 +78,13 @@ var tableMutants = map[string][]mutant{
 		{"outputs are stored in their order", changesGo, "append(outputs[t], i), size", "append([]int{i}, outputs[t]...), size", outputsOf},
 		{"all outputs of a partition are stored", changesLua, "			at = at + 1 + width\n		end\n	end\nend", "			at = at + 1 + width\n			if n > 400 then n = 0 return end\n		end\n	end\nend", outputsOf},
 		{"stored outputs are counted", changesGo, "			o.Sent.Add(1)\n", "", outputsOf},
-		{"rows are set", changesLua, "at = with('HSET', rows, at + 4, sets, 2)", "at = at + 4 + 2 * sets", rowsOfCommits},
+		{"rows are set", changesLua, "at = with('HSET', rows, at + 5, sets, 2)", "at = at + 5 + 2 * sets", rowsOfCommits},
 		{"rows are deleted", changesLua, "at = with('HDEL', rows, at, dels, 1)", "at = at + dels", rowsOfCommits},
 		{"times are set", changesLua, "at = with('ZADD', due, at, times, 2)", "at = at + 2 * times", rowsOfCommits},
 		{"times of rows that last are removed", changesLua, "at = with('ZREM', due, at, lasting, 1)", "at = at + lasting", rowsOfCommits},
-		{"a row whose time is the partition's ends", changesLua, "'-inf', argv[9], 'LIMIT'", "'-inf', '(' .. argv[9], 'LIMIT'", rowsOfCommits},
-		{"rows end by the partition's time", changesLua, "'-inf', argv[9], 'LIMIT'", "'-inf', '+inf', 'LIMIT'", rowsOfCommits},
-		{"no row ends without a time", changesGo, "	if ch.Time > 0 {\n", "	if ended = 1 << 40; ch.Time > 0 {\n", rowsOfCommits},
+		{"a row whose time is the partition's ends", changesLua, "'-inf', ended, 'LIMIT'", "'-inf', '(' .. ended, 'LIMIT'", rowsOfCommits},
+		{"rows end by the partition's time", changesLua, "'-inf', ended, 'LIMIT'", "'-inf', '+inf', 'LIMIT'", rowsOfCommits},
+		{"no row ends without a time", changesLua, "local over = ended ~= '0' and call", "if ended == '0' then ended = '+inf' end\n		local over = call", rowsOfCommits},
 		{"rows that have ended go with their times", changesLua, "			call('ZREM', due, unpack(over, from, to))\n", "", rowsOfCommits},
 		{"more rows end with a commit than it adds", changesLua, "0, 128 + times)", "0, 128)", manyRows},
 		{"rows end a few at a time", changesLua, "0, 128 + times)", "0, -1)", manyRows},
@@ -102,14 +105,26 @@ var tableMutants = map[string][]mutant{
 		{"what waits in memory has a bound", courierGo, "	if c.more && !c.Behind() {\n		count", "	if c.more {\n		count", "TestACourierKeepsALimitedNumber"},
 		{"replicas have what is sent", outboxGo, "	if err = classify(err); err == nil {\n		err = weak\n	}\n", "	_, err = weak, classify(err)\n", "TestHopsWaitForReplicas"},
 		{"replicas have what came", courierGo, "case weak != nil:", "case false:", "TestHopsWaitForReplicas"},
-		{"rows that have ended are those of the tenure", expireLua, "if saved[1] ~= ARGV[1] then", "if false then", "TestRowsEndWithoutFurtherEvents"},
-		{"a waiting event keeps rows", expireLua, "#redis.call('XRANGE', KEYS[1], '(' .. saved[2], '+', 'COUNT', 1) > 0 or ", "", "TestRowsEndWithoutFurtherEvents"},
-		{"a parked event keeps rows", expireLua, " or redis.call('HLEN', KEYS[3]) > 0", "", "TestRowsEndWithoutFurtherEvents"},
+		{"rows that have ended are those of the tenure", quietLua, "if saved[1] ~= ARGV[1] then", "if false then", "TestRowsEndWithoutFurtherEvents"},
+		{"a waiting event keeps rows", quietLua, "#redis.call('XRANGE', KEYS[1], '(' .. saved[2], '+', 'COUNT', 1) > 0 or ", "", "TestRowsEndWithoutFurtherEvents"},
+		{"a parked event keeps rows", quietLua, " or redis.call('HLEN', KEYS[3]) > 0", "", "TestRowsEndWithoutFurtherEvents"},
 	},
 	".": {
 		{"outputs do not pass for those of a later epoch", "internal/worker/outbox.go", "if epoch >= o.p.epoch {", "if false {", "TestOutputsBehindThoseOfALaterEpoch"},
 		{"what waits in the outbox has a bound", "internal/worker/outbox.go", " || o.asked.Load()-o.read.Load() >= store.MostWaiting", "", "TestAnOutboxThatIsNotRead"},
 		{"numbers of outputs go on", "internal/worker/outbox.go", "	o.boxed += one.Boxes\n", "", "TestOutputsForOtherSlots"},
+	},
+	"runneltest": {
+		{"rows end before an event that is not before them", expireGo, "		by = entryid.Millis(c.rest[0].ID)\n", "		by = entryid.Millis(c.rest[0].ID) - 1\n", "TestRowsEndInOrder"},
+		{"rows end between two events of a loop", expireGo, "a != nil && a.rows.NextEnd() <= entryid.Millis(id)", "a != nil && a.rows.NextEnd() < 0", "TestRowsEndInOrder"},
+		{"rows end where no event comes", expireGo, "	by := r.QuietTo()\n", "	by := int64(0)\n", "TestRowsEndInOrder"},
+		{"no row ends within a batch", expireGo, "			return max(i, 1)\n", "			return n\n", "TestABatchEndsBeforeARow"},
+		{"a row is gone when its end is told", expireGo, "			in.Delete(e.Key)\n			return c.within", "			return c.within", "TestAnEndChangesRows"},
+		{"time is the end of a row", rowsEndsGo, "	p.now, p.inside = at, true\n", "	p.inside = true\n", "TestRowsEndInOrder"},
+		{"what an end has changed and failed with is undone", expireGo, "c.atomic.end(nil, &err); err == nil {", "c.atomic.end(nil, new(error)); err == nil {", "TestEndsThatFail"},
+		{"an end is tried so often", expireGo, "attempt >= c.retry.Max", "attempt > c.retry.Max", "TestEndsThatFail"},
+		{"a row that is given up stays", expireGo, "{ in.Keep(e.Key); return nil }", "{ in.Delete(e.Key); return nil }", "TestEndsThatFail"},
+		{"an ending that is ignored is over", expireGo, "		c.src.Ignored(c.ctx, 1, err)\n", "", "TestEndsThatFail"},
 	},
 	"internal/worker": {
 		{"an ack does not come before its changes", stagingGo, "	if items, bytes := s.rows.Pending(); items > 0 {\n", "	ack()\n	ack = func() {}\n	if items, bytes := s.rows.Pending(); items > 0 {\n", "TestAcksComeWithTheirChanges"},
@@ -117,7 +132,9 @@ var tableMutants = map[string][]mutant{
 		{"changes wait for their position", stagingGo, `len(s.queue) > 0 && (s.queue[0].upTo == "" || entryid.Compare(s.queue[0].upTo, one.Committed) <= 0)`, "len(s.queue) > 0", withPosition},
 		{"a position waits for its changes", stagingGo, `return cmp.Or(s.queue[0].upTo, "0-0")`, `return cmp.Or("", s.queue[0].upTo[:0])`, withPosition},
 		{"a commit has a bound", stagingGo, "one.bytes+bytes <= bytesPerCommit", "one.bytes+bytes > 0", withPosition},
-		{"the acks before a parked event are committed first", stagingGo, "return one.upTo != \"\" && one.items", "return one.items", "TestAParkedEventIsCommittedBehindWhatWasDoneBefore"},
+		{"the acks before a parked event are committed first", stagingGo, "return !one.alone && one.items", "return one.items", "TestAParkedEventIsCommittedBehindWhatWasDoneBefore"},
+		{"rows that end pass no entry", stagingGo, "cmp.Or(last, s.queue[n-1].upTo)", "last", "TestRowsThatEndAreCommittedInTheirTurn"},
+		{"rows that end are committed without an entry", positionGo, " || s.queue[0].upTo != \"\"):", "):", "TestRowsThatEndAreCommittedInTheirTurn"},
 		{"a commit is sent again as it is", positionGo, "case s != nil && s.flight != nil:", "case s != nil && s.flight != nil && s.closed:", "TestACommitIsRepeatedUnchanged"},
 		{"one commit is under way", positionGo, "if s.held || s.closed || s.sent {", "if s.held || s.closed {", "TestACommitIsRepeatedUnchanged"},
 		{"only a reply confirms rows", stagingGo, "if s.sent = false; err != nil {", "if s.sent = false; err != nil && s.closed {", "TestOnlyAReplyConfirmsRows"},
@@ -126,9 +143,16 @@ var tableMutants = map[string][]mutant{
 		{"what a failed iteration has changed is restored", rowsGo, "		s.row.Row, s.row.changed = s.before, s.changed\n", "", setLast},
 		{"what a failed iteration has seen is decoded anew", rowsGo, "s.row.value, s.row.known, s.row.unsealed = nil, false, false", "s.row.unsealed = false", setLast},
 		{"a row that was set blindly and undone is not known", rowsGo, "if s.blind {", "if false {", setLast},
-		{"not all is loaded if a row was forgotten", rowsTableGo, "&& forgot == t.forgot", "&& forgot <= t.forgot", "TestAnUndoneRowIsLoadedAgain"},
+		{"not all is loaded if a row was forgotten", rowsLoadGo, "&& forgot == t.forgot", "&& forgot <= t.forgot", "TestAnUndoneRowIsLoadedAgain"},
 		{"a deletion is kept until it is committed", rowsTableGo, "		if gone && !t.committed(r) {\n", "		if false && gone && !t.committed(r) {\n", "TestADeletionIsKeptUntilItIsCommitted"},
 		{"only what is committed is dropped", rowsTableGo, "		if t.committed(r) {\n", "		if t.p != nil {\n", setLast},
-		{"the loader takes nothing that was changed back", rowsTableGo, "if t.rows[stored.Key] == nil {", "if t.rows[stored.Key] == nil || t.p != nil {", setLast},
+		{"an end is among the first that are known", rowsEndsGo, "	if compareEnds(one, e.known) > 0 {\n", "	if compareEnds(one, e.known) > 0 && e.t == nil {\n", "TestEndsComeInOrder"},
+		{"an end that comes earlier than it was is noted", rowsEndsGo, "held && at <= one.At {", "held && at != 0 {", "TestEndsComeInOrder"},
+		{"ends that were shed are asked for", rowsEndsGo, "	e.known = e.heap[len(e.heap)-1]\n", "", "TestEndsComeInOrder"},
+		{"an end goes with the row", rowsEndsGo, "r.There && (r.Until == 0 || r.Until > one.At)", "false", "TestEndsComeInOrder"},
+		{"more ends than were told are asked for", rowsEndsGo, "		e.known = found[someEnds-1]\n", "", "TestEndsComeInOrder"},
+		{"a row whose end was not told stays in memory", rowsTableGo, " && !t.Config.Calls\n", "\n", "TestEndsComeInOrder"},
+		{"a time without a row is removed", rowsEndsGo, "case !r.There && r.taken > 0: // deleted since", "case !r.There:", "TestEndsOfBadRows"},
+		{"the loader takes nothing that was changed back", rowsLoadGo, "if t.rows[stored.Key] == nil {", "if t.rows[stored.Key] == nil || t.p != nil {", setLast},
 	},
 }
