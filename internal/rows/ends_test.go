@@ -151,6 +151,53 @@ func TestEndsComeInOrder(t *testing.T) {
 	}
 }
 
+// Ends that are too many to be held are asked for when their time comes.
+func TestManyEnds(t *testing.T) {
+	g := &endsGame{t: t, rnd: rand.New(rand.NewPCG(1, 1)), db: &redis{rows: map[string]store.Row{}}, budget: &Budget{Most: 1 << 30}, now: 1, model: map[string]int64{}}
+	g.own()
+	g.expire() // knows that none ends
+	for i, at := range g.rnd.Perm(3 * mostEnds) {
+		key := fmt.Sprint("k", i)
+		g.p.Mark()
+		g.p.Begin("1-0")
+		g.tb.Set(key, fmt.Sprint(key, " ", at+2), int64(at+2))
+		g.commit()
+		g.model[key] = int64(at + 2)
+	}
+	for g.now < 3*mostEnds+2 {
+		g.now += 500
+		g.expire()
+	}
+}
+
+// A row may be passed in time before its end was told.
+func TestAnEndThatIsLateIsTold(t *testing.T) {
+	g := &endsGame{t: t, rnd: rand.New(rand.NewPCG(2, 2)), db: &redis{rows: map[string]store.Row{}}, budget: &Budget{Most: 1 << 30}, now: 1, model: map[string]int64{"a": 10}}
+	g.own()
+	if err := g.tb.Load(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	g.p.Mark()
+	g.p.Begin("1-0")
+	g.tb.Delete("a")
+	g.commit()
+	g.p.Mark()
+	g.p.Begin("50-0")
+	g.tb.Set("a", "a 10", 10) // as the function of an end does, while time is that of the end
+	g.commit()
+	g.p.Mark()
+	g.p.Begin("50-1")
+	if _, ok := g.tb.Get("a"); ok {
+		t.Error("a row is there that has ended")
+	}
+	g.commit()
+	g.now = 50
+	g.expire()
+	if len(g.model) > 0 {
+		t.Error("an end was not told")
+	}
+}
+
 // A time that is left of a row which is gone is removed, and a row that cannot be decoded comes with an error.
 func TestEndsOfBadRows(t *testing.T) {
 	db := &redis{rows: map[string]store.Row{"gone": {Until: 5}, "bad": {Value: "bad", Until: 6, There: true}}}

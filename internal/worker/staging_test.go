@@ -191,6 +191,13 @@ func TestRowsThatEndAreCommittedInTheirTurn(t *testing.T) {
 	p.commitIs(t, "2 1-0 e") // 2-0 does not fit
 	p.answer(nil)
 	p.commitIs(t, "3 2-0 2-0")
+
+	p = atomicPartition(t)
+	p.does("2-0", 1)
+	ends("f")
+	p.commitIs(t, "") // 1-0 is not done
+	p.does("1-0", 0)
+	p.commitIs(t, "1 2-0 2-0 f")
 }
 
 // Rows are committed, and outputs counted, once the reply says so.
