@@ -257,6 +257,9 @@ func (c *crew) left() (out string) {
 			if n, err := c.rdb.HLen(ctx, c.keys.Parked(streams[i], name, p)).Result(); n > 0 || err != nil {
 				out += fmt.Sprintln(key, n, "are parked", err)
 			}
+			if n, err := c.rdb.HLen(ctx, keys.MustKind("rows").Key(c.keys, streams[i], "visits", "", p)).Result(); n > 0 || err != nil {
+				out += fmt.Sprintln(key, n, "rows have not ended", err)
+			}
 			if n, err := c.rdb.XLen(ctx, keys.MustKind("out").Key(c.keys, streams[i], name, "", p)).Result(); n > 0 || err != nil {
 				out += fmt.Sprintln(key, n, "outputs have not come", err)
 			}
@@ -296,12 +299,18 @@ func (c *crew) judge() {
 			c.t.Fatal(err)
 		}
 	}
+	ends, err := exact.Entries(ctx, c.rdb, each(endParts, func(p int) string { return c.keys.Partition("ends", p) }))
+	if err != nil {
+		c.t.Fatal(err)
+	}
 	if c.setup.Narrow {
 		all[1] = exact.Sources(all[2], c.setup.Parts[1])
 	}
 	for i, name := range processors {
 		s := exact.Stage{Name: name, Events: all[i], Outputs: all[i+1], Skipped: map[string]bool{}}
+		s.Ends, s.Pause, s.Target = ends, pause.Milliseconds(), func(key string) int { return runnel.XXHash.Func(key, endParts) }
 		if i == 0 {
+			s.Batches = c.setup.Batch > 1
 			s.Order = map[runnel.RetryOrder]exact.Order{runnel.OrderKey: exact.InKey, runnel.OrderNone: exact.InNone}[c.setup.Order]
 			c.skip(&s)
 		}

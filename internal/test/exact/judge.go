@@ -25,17 +25,22 @@ type Stage struct {
 	Skipped map[string]bool  // events that are to have left nothing: dead letters, ignored ones
 	Order   Order
 	TTL     int64 // of rows by key, in ms; 0: they stay
+
+	Ends    [][]Entry            // of each partition of the stream to which all stages emit when a row ends
+	Pause   int64                // of the rows of that table, in ms; 0: there is none
+	Batches bool                 // several events may have had one time
+	Target  func(key string) int // the partition of Ends
 }
 
 // A Verdict is what Judge has found.
 type Verdict struct {
-	Events, Skipped, Outputs, Rows int
-	Faults                         []string
+	Events, Skipped, Outputs, Rows, Ends int
+	Faults                               []string
 }
 
 // String tells the numbers, and the first faults.
 func (v *Verdict) String() string {
-	s := fmt.Sprintf("%d events, %d of them skipped, %d outputs, %d rows, %d faults", v.Events, v.Skipped, v.Outputs, v.Rows, len(v.Faults))
+	s := fmt.Sprintf("%d events, %d of them skipped, %d outputs, %d rows, %d ends, %d faults", v.Events, v.Skipped, v.Outputs, v.Rows, v.Ends, len(v.Faults))
 	return strings.Join(append([]string{s}, v.Faults[:min(len(v.Faults), 20)]...), "\n")
 }
 
@@ -49,6 +54,9 @@ func (s Stage) Judge() *Verdict {
 	nonces := s.judgeOutputs(v)
 	for p, events := range s.Events {
 		s.judgeRows(v, p, events, nonces)
+	}
+	if s.Pause > 0 {
+		s.judgeEnds(v)
 	}
 	return v
 }
@@ -134,6 +142,7 @@ func (s Stage) judgeRows(v *Verdict, p int, events []Entry, nonces map[string]ui
 		}
 		keys[e.Mark.Key] = before.Add(e, nonce, uint64(until))
 	}
+	now += s.Pause // when the last row of the other table has ended
 	v.Rows += len(s.Keys[p])
 	for key, want := range keys {
 		got, there := s.Keys[p][key]

@@ -5,6 +5,7 @@ package exact_test
 import (
 	"fmt"
 	"maps"
+	"strings"
 	"testing"
 
 	"github.com/runnel-go/runnel/internal/test/exact"
@@ -116,5 +117,51 @@ func TestSources(t *testing.T) {
 	}
 	if got := exact.Sources([][]exact.Entry{outs}, 1); fmt.Sprint(got) != fmt.Sprint([][]exact.Entry{want}) {
 		t.Errorf("got %v, want %v", got, want)
+	}
+}
+
+// Ends are judged in order where each event has a time of its own, and by their sums else.
+func TestJudgeOfEnds(t *testing.T) {
+	for _, tt := range []struct {
+		name    string
+		spoil   func(ends []exact.Entry) []exact.Entry
+		batches bool // in which it is wrong, too
+	}{
+		{"nothing", func(ends []exact.Entry) []exact.Entry { return ends }, false},
+		{"one is missing", func(ends []exact.Entry) []exact.Entry { return ends[1:] }, true},
+		{"one comes twice", func(ends []exact.Entry) []exact.Entry { return append(ends, ends[0]) }, true},
+		{"two change places", func(ends []exact.Entry) []exact.Entry { ends[0], ends[1] = ends[1], ends[0]; return ends }, false},
+		{"one is late", func(ends []exact.Entry) []exact.Entry { ends[2].Mark.Nonce++; return ends }, false},
+		{"an event is missing", func(ends []exact.Entry) []exact.Entry { ends[2].Mark.Nth--; return ends }, true},
+		{"two are one", func(ends []exact.Entry) []exact.Entry {
+			ends[2].Mark.N, ends[2].Mark.Nth = ends[0].Mark.N+ends[2].Mark.N, ends[0].Mark.Nth+ends[2].Mark.Nth
+			return ends[1:]
+		}, false},
+	} {
+		for _, batches := range []bool{false, true} {
+			s := exact.Stage{Name: "p", Skipped: map[string]bool{}, Batches: batches, Pause: 10, Target: func(string) int { return 0 }}
+			var events []exact.Entry
+			for i, at := range []int{1000, 1001, 1009, 1015, 1030} { // k0 at 1000, 1009, 1030; k1 at 1001, 1015
+				events = append(events, exact.Entry{ID: fmt.Sprint(at, "-0"), Mark: exact.Mark{Key: fmt.Sprint("k", i%2), N: int64(i + 1)}})
+			}
+			var ends []exact.Entry
+			for _, end := range []struct {
+				key           string
+				at, sum, rows int64
+			}{{"k1", 1011, 2, 1}, {"k0", 1019, 4, 2}, {"k1", 1025, 4, 1}, {"k0", 1040, 5, 1}} {
+				ends = append(ends, exact.Entry{Mark: exact.EndOf("p", 0, end.key, exact.Row{Sum: end.sum, Count: end.rows}, end.at)})
+			}
+			s.Events, s.Outputs, s.Ends = [][]exact.Entry{events}, [][]exact.Entry{nil}, [][]exact.Entry{tt.spoil(ends)}
+			s.Keys, s.Parts = []map[string]exact.Row{{}}, []map[string]exact.Row{{}}
+			var faults []string
+			for _, fault := range s.Judge().Faults {
+				if strings.Contains(fault, "end ") {
+					faults = append(faults, fault)
+				}
+			}
+			if want := tt.name != "nothing" && (!batches || tt.batches); want != (len(faults) > 0) {
+				t.Errorf("%s, batches %v: faults %q", tt.name, batches, faults)
+			}
+		}
 	}
 }

@@ -32,6 +32,7 @@ const (
 	attempts = 3
 	narrow   = 40 // the length of a stream that is often full
 	ttl      = 150 * time.Millisecond
+	pause    = 100 * time.Millisecond // behind which a row of "visits" ends
 )
 
 // names of the streams, and of the processors by which events of one become events of the next.
@@ -67,6 +68,7 @@ type app struct {
 	setup
 	*runnel.App
 	streams []*runnel.Stream[exact.Mark]
+	ends    *runnel.Stream[exact.Mark] // what has ended in any stage
 }
 
 func (s setup) declare(url string) *app {
@@ -85,16 +87,23 @@ func (s setup) declare(url string) *app {
 		if i == 1 && s.Narrow {
 			opts.MaxLen = narrow
 		}
-		a.streams = append(a.streams, runnel.NewStream(a.App, name, func(m exact.Mark) string { return m.Key }, opts))
+		a.streams = append(a.streams, runnel.NewStream(a.App, name, keyOf, opts))
 	}
+	a.ends = runnel.NewStream(a.App, "ends", keyOf, &runnel.StreamOptions{Partitions: endParts, MaxLen: 1 << 40, Codec: codec.JSON})
 	return a
 }
+
+func keyOf(m exact.Mark) string { return m.Key }
+
+// endParts is how many partitions the stream "ends" has.
+const endParts = 3
 
 // A counter is a processor of one stream that emits to the next.
 type counter struct {
 	*app
 	from, to    *runnel.Stream[exact.Mark]
 	keys, parts *runnel.Table[exact.Row]
+	visits      *runnel.Table[exact.Row]
 	first       bool
 }
 
@@ -106,7 +115,12 @@ func (a *app) count(i int) {
 	}
 	c.keys = runnel.NewTable[exact.Row](c.from, "keys", opts)
 	c.parts = runnel.NewTable[exact.Row](c.from, "parts", &runnel.TableOptions{Codec: codec.JSON, Local: true})
-	o := &runnel.ProcessorOptions{Tables: []runnel.State{c.keys, c.parts}}
+	c.visits = runnel.NewTable[exact.Row](c.from, "visits", &runnel.TableOptions{Codec: codec.JSON, TTL: pause})
+	c.visits.OnExpire(func(ctx context.Context, key string, row exact.Row) error {
+		partition := runnel.XXHash.Func(key, a.Parts[i])
+		return a.ends.Emit(ctx, exact.EndOf(processors[i], partition, key, row, c.visits.Rows(ctx).Now().UnixMilli()))
+	})
+	o := &runnel.ProcessorOptions{Tables: []runnel.State{c.keys, c.parts, c.visits}}
 	each := func(ctx context.Context, e *runnel.Event, m exact.Mark) error {
 		return c.process(ctx, []*runnel.Event{e}, []exact.Mark{m})
 	}
@@ -147,7 +161,7 @@ func (c *counter) process(ctx context.Context, events []*runnel.Event, marks []e
 	if !c.first && c.Narrow {
 		time.Sleep(rand.N(2 * time.Millisecond))
 	}
-	keys, parts := c.keys.Rows(ctx), c.parts.Rows(ctx)
+	keys, parts, visits := c.keys.Rows(ctx), c.parts.Rows(ctx), c.visits.Rows(ctx)
 	var failed []*runnel.Event
 	for i, e := range events {
 		one, nonce := exact.Entry{Partition: e.Partition, ID: e.ID, Mark: marks[i]}, rand.Uint64()
@@ -157,6 +171,7 @@ func (c *counter) process(ctx context.Context, events []*runnel.Event, marks []e
 		}
 		keys.Update(marks[i].Key, func(r exact.Row) exact.Row { return r.Add(one, nonce, until) })
 		parts.Update(exact.All, func(r exact.Row) exact.Row { return r.Add(one, nonce, 0) })
+		visits.Update(marks[i].Key, func(r exact.Row) exact.Row { return r.Visit(marks[i], 0) })
 		out := one.Outputs(nonce)
 		for n := range out {
 			if !c.first && c.Narrow {
