@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/runnel-go/runnel/internal/keys"
+	"github.com/runnel-go/runnel/internal/test/exact"
 	"github.com/runnel-go/runnel/internal/test/faultproxy"
 	"github.com/runnel-go/runnel/internal/test/history"
 	"github.com/runnel-go/runnel/internal/test/redistest"
@@ -52,6 +53,7 @@ type scene struct {
 	tender   *tender   // of the set
 	beats    *beats    // of the scheduler
 	marker   *marker   // of what is counted once
+	exact    []exact.Stage
 }
 
 // durationVariable sets how long each test hurts.
@@ -165,7 +167,7 @@ func (s *scene) play(lasts time.Duration) {
 	unmark()
 	release()
 	s.settle()
-	marker.judge()
+	s.exact = marker.rest()
 }
 
 func (s *scene) forget() {
@@ -265,13 +267,16 @@ func (s *scene) judge() (*history.Report, []history.Record) {
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	opts := history.Options{Processors: []string{"check"}, Some: s.topo.some()}
+	opts := history.Options{Processors: []string{"check"}, Some: s.topo.some(), Rest: s.exact}
 	if s.delivery != nil {
 		// One more attempt for an event that was thought to have ended its process.
 		opts.Lanes, opts.Attempts = history.LaneKey, attempts+1
 	}
 	report := history.Check(records, opts)
 	s.t.Logf("round %d: %v", s.round, report)
+	if n := s.marker.sent.Load(); len(s.exact) > 0 && (n == 0 || report.Once == 0) {
+		s.t.Errorf("of %d marks %d have counted once", n, report.Once)
+	}
 	if report.Looks == 0 {
 		s.t.Error("the server never reported an owner")
 	}

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"math"
 	"slices"
+
+	"github.com/runnel-go/runnel/internal/test/exact"
 )
 
 // Options are the parts of the rules that differ between tests.
@@ -21,6 +23,8 @@ type Options struct {
 	// Some is set if not all replicas must confirm sends: beside a new master, an old one may still
 	// accept events that are then lost, and counted.
 	Some bool
+	// Rest is what Atomic processors have left.
+	Rest []exact.Stage
 }
 
 // Lanes are the scope of events that wait for a failed one.
@@ -107,6 +111,9 @@ func Check(records []Record, opts Options) *Report {
 	c.delays()
 	c.burials()
 	c.resends()
+	for _, stage := range opts.Rest {
+		c.report.once(stage)
+	}
 	c.conclude()
 	return c.report
 }

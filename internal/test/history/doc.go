@@ -57,6 +57,7 @@
 //   - refused: a refused key and seq, not sent again, is never completed.
 //   - hold: no iteration begins at a place that is held.
 //   - early: no entry is older than the time at which it was due, and none is of an event that was recalled.
+//   - once: of what Atomic processors have left (Options.Rest), each event has counted once in rows and outputs; see package exact.
 //   - attempts: the attempts of an event ascend, each is begun once unless its worker suffered, and none is beyond
 //     Options.Attempts.
 //   - record: records fit together. An end has its begin, an entry ID has one key and seq.

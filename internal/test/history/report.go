@@ -21,6 +21,7 @@ const (
 	ClassEarly    Class = "early"
 	ClassAttempts Class = "attempts"
 	ClassRecord   Class = "record"
+	ClassOnce     Class = "once"
 )
 
 // Violation is a broken rule, with its place and its records.
@@ -86,6 +87,7 @@ type Report struct {
 	Holds      int // times in which nothing might begin at some places
 	Repeats    int // completions that were repeats and allowed
 	Resends    int // entries beyond the first of the same key and seq, allowed
+	Once       int // events of Atomic processors, which count once
 	Excused    int // events that a flush took away
 	Vanished   int // events that a failover took before they were completed
 	Lost       int // of these, those whose senders had been told that they were in; see Options.Some
@@ -107,8 +109,8 @@ func (r *Report) String() string {
 		verdict = fmt.Sprintf("history has %d violations", len(r.Violations))
 	}
 	fmt.Fprintf(&b, "%s: %d events, %d completed (%d allowed repeats), %d resends, %d excused by a flush, %d gone with a failover (%d that were confirmed), "+
-		"%d dead letters, %d dropped, %d delayed, %d holds, %d unfinished iterations, %d leftovers, %d epochs, %d looks at owners, handovers %d clean %d unclean, %d faults",
-		verdict, r.Events, r.Completed, r.Repeats, r.Resends, r.Excused, r.Vanished, r.Lost, r.Dead, r.Dropped, r.Delayed, r.Holds, r.Unfinished, r.Leftovers, r.Epochs, r.Looks, r.Clean, r.Unclean, r.Faults)
+		"%d dead letters, %d dropped, %d delayed, %d holds, %d unfinished iterations, %d leftovers, %d epochs, %d looks at owners, handovers %d clean %d unclean, %d events counted once, %d faults",
+		verdict, r.Events, r.Completed, r.Repeats, r.Resends, r.Excused, r.Vanished, r.Lost, r.Dead, r.Dropped, r.Delayed, r.Holds, r.Unfinished, r.Leftovers, r.Epochs, r.Looks, r.Clean, r.Unclean, r.Once, r.Faults)
 	printed := 0
 	explained := map[Class]int{}
 	for _, v := range r.Violations {
