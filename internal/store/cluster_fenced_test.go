@@ -50,8 +50,7 @@ func TestClusterRefusesCommitsOfFormerOwners(t *testing.T) {
 		for i, owner := range []string{alice, bob} {
 			must(rdb.Set(ctx, p.Lock, byPosition(owner).LockValue(), time.Minute).Err())
 			_, err := c.Takeover(ctx, p, byPosition(owner), "", 0)
-			must(err)
-			if i == 0 {
+			if must(err); i == 0 {
 				must(commit(p, byPosition(owner), 1, "first"))
 			}
 		}
