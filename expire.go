@@ -54,17 +54,7 @@ func (c *consumer[T]) expire() error {
 		by = entryid.Millis(c.rest[0].ID)
 	}
 	for attempt := 1; r.NextEnd() <= by; {
-		e, ok, err := r.Ending(by)
-		if ok {
-			again, failed := c.end(e, err, attempt)
-			if err = failed; again {
-				attempt++
-			} else {
-				attempt = 1
-			}
-		} else if err != nil {
-			err = errEnded
-		}
+		err := c.endFirst(by, &attempt)
 		if err == nil {
 			continue
 		}
@@ -76,6 +66,28 @@ func (c *consumer[T]) expire() error {
 		return err
 	}
 	return nil
+}
+
+// endFirst ends the first row that ends by then, or makes one of several attempts.
+func (c *consumer[T]) endFirst(by int64, attempt *int) error {
+	if !c.src.Live() { // there may be many
+		return errEnded
+	}
+	e, ok, err := c.src.Rows.Ending(by)
+	if !ok && err != nil {
+		return errEnded
+	}
+	again := false
+	if ok {
+		again, err = c.end(e, err, *attempt)
+	}
+	if *attempt++; !again {
+		*attempt = 1
+	}
+	if c.refused {
+		return errEnded
+	}
+	return err
 }
 
 // end ends one row, which cannot be decoded if bad is not nil, or reports that another attempt is to be made. With an
@@ -92,11 +104,8 @@ func (c *consumer[T]) end(e rows.Ending, bad error, attempt int) (again bool, er
 			return c.within(c.ctx, t.name+"/"+e.Key, goroutineIf(c.timeout > 0), func(ctx context.Context) error { return t.expired(ctx, e.Key, e.Value) })
 		})
 	}
-	switch {
-	case err == nil:
-		return false, nil
-	case c.refused:
-		return false, errEnded
+	if err == nil || c.refused {
+		return false, err
 	}
 	err = fmt.Errorf("table %s: the row of key %q, which ended at %s: %w", t.name, e.Key, time.UnixMilli(e.At).UTC().Format(time.RFC3339Nano), err)
 	f := judge(err, c.retry)
@@ -179,7 +188,8 @@ func (a *atomicState) due(id string) bool { return a != nil && a.rows.NextEnd() 
 var errNoEnd = errors.New("rows of the table do not end: give it a TTL, or OnExpire")
 
 // SetUntil sets the row of a key until a time of the partition, at the earliest a millisecond
-// behind Now, whatever the table's TTL is; the zero time: for good. It panics as Set does, and if the table has neither a TTL nor OnExpire.
+// behind Now, whatever the table's TTL is; the zero time: for good. It panics as Set does, and
+// if the table has neither a TTL nor OnExpire.
 func (r *Rows[V]) SetUntil(key string, row V, until time.Time) {
 	r.mustChange("SetUntil", key)
 	ms := int64(0)

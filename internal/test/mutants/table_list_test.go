@@ -118,6 +118,7 @@ var tableMutants = map[string][]mutant{
 		{"rows end before an event that is not before them", expireGo, "		by = entryid.Millis(c.rest[0].ID)\n", "		by = entryid.Millis(c.rest[0].ID) - 1\n", "TestRowsEndInOrder"},
 		{"rows end between two events of a loop", expireGo, "a != nil && a.rows.NextEnd() <= entryid.Millis(id)", "a != nil && a.rows.NextEnd() < 0", "TestRowsEndInOrder"},
 		{"rows end where no event comes", expireGo, "	by := r.QuietTo()\n", "	by := int64(0)\n", "TestRowsEndInOrder"},
+		{"no row ends once the ownership does", expireGo, "if !c.src.Live() { // there may be many", "if false {", "TestNoRowEndsBehindARelease"},
 		{"no row ends within a batch", expireGo, "			return max(i, 1)\n", "			return n\n", "TestABatchEndsBeforeARow"},
 		{"a row is gone when its end is told", expireGo, "			in.Delete(e.Key)\n			return c.within", "			defer in.Delete(e.Key)\n			return c.within", "TestAnEndChangesRows"},
 		{"time is the end of a row", rowsEndsGo, "	p.now, p.inside = at, true\n", "	p.inside = true\n", "TestRowsEndInOrder"},
