@@ -187,6 +187,9 @@ func (a *atomicState) due(id string) bool { return a != nil && a.rows.NextEnd() 
 
 var errNoEnd = errors.New("rows of the table do not end: give it a TTL, or OnExpire")
 
+// furthestEnd is the last end of a row that Redis keeps exactly: scores are floats.
+var furthestEnd = time.UnixMilli(1 << 53)
+
 // SetUntil sets the row of a key until a time of the partition, at the earliest a millisecond
 // behind Now, whatever the table's TTL is; the zero time: for good. It panics as Set does, and
 // if the table has neither a TTL nor OnExpire.
@@ -194,6 +197,9 @@ func (r *Rows[V]) SetUntil(key string, row V, until time.Time) {
 	r.mustChange("SetUntil", key)
 	ms := int64(0)
 	if !until.IsZero() {
+		if until.After(furthestEnd) {
+			until = furthestEnd
+		}
 		ms = max(until.UnixMilli(), r.c.rows.Now()+1)
 	}
 	if ms > 0 && !r.t.config.Ends {

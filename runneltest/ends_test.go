@@ -193,3 +193,19 @@ func TestBadUsesOfEnds(t *testing.T) {
 	a.table.OnExpire(func(context.Context, string, account) error { return nil })
 	mustPanic("twice", func() { a.table.OnExpire(func(context.Context, string, account) error { return nil }) })
 }
+
+// An end that is too far for a number of ms, or for a score in Redis, is far all the same.
+func TestRowEndsFarAway(t *testing.T) {
+	for name, until := range map[string]time.Time{"time": time.Unix(1<<63-62135596801, 999999999), "ms": time.UnixMilli(1<<63 - 1)} {
+		a := newAccounts(time.Second)
+		ended := closed(t, a, runnel.ProcessorOptions{}, nil, runnel.Each(func(ctx context.Context, _ *runnel.Event, o order) error {
+			a.table.Rows(ctx).SetUntil(o.Customer, account{Sum: 1}, until)
+			return nil
+		}))
+		r := runneltest.Events(t, a.orders, "p").Appended(endsAt(0)).Records(order{"ada", 1}).Quiet(endsAt(60)).Run()
+		wantEnded(t, ended)
+		if rows := runneltest.Rows(t, r, a.table); len(rows) != 1 {
+			t.Errorf("%s: rows %v", name, rows)
+		}
+	}
+}
