@@ -184,7 +184,7 @@ func (t *Table[V]) GetAt(ctx context.Context, partition int, key string) (row V,
 		return row, false, err
 	}
 	stored, now, err := c.Row(ctx, c.Table(t.of.name, t.name, partition), key)
-	if err != nil || !stored.There || t.opts.TTL > 0 && stored.Until > 0 && stored.Until <= now {
+	if err != nil || !stored.There || t.config.Ends && stored.Until > 0 && stored.Until <= now {
 		return row, false, t.wrap(err)
 	}
 	if row, err = decodeRow[V](t.codec, stored.Value); err != nil {

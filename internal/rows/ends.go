@@ -135,7 +135,19 @@ func (e *ends) ask() error {
 		e.add(one)
 		keys[i] = one.Key
 	}
-	return e.t.Ask(keys)
+	if err := e.t.Ask(keys); err != nil {
+		return err
+	}
+	// All is committed: a row that is another one was changed in Redis by other hands, and would come up for ever.
+	for _, one := range found {
+		switch r := e.t.find(one.Key); {
+		case !r.There:
+			r.taken = 0
+		case r.Until != one.At:
+			r.Until = one.At
+		}
+	}
+	return nil
 }
 
 // An Ending is a row whose time has come.

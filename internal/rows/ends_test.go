@@ -198,6 +198,49 @@ func TestAnEndThatIsLateIsTold(t *testing.T) {
 	}
 }
 
+// Times that were set by other hands come up once.
+func TestEndsByOtherHands(t *testing.T) {
+	g := &endsGame{t: t, rnd: rand.New(rand.NewPCG(3, 3)), db: &redis{rows: map[string]store.Row{}}, budget: &Budget{Most: 1 << 30}, now: 1, model: map[string]int64{}}
+	g.own()
+	g.p.Mark()
+	g.p.Begin("1-0")
+	for i := range 2 * someEnds {
+		g.tb.Set(fmt.Sprint("gone", i), "x", 0)
+		g.tb.Set(fmt.Sprint("stays", i), "x", 0)
+	}
+	g.commit()
+	g.p.Mark()
+	g.p.Begin("1-1")
+	for i := range 2 * someEnds {
+		g.tb.Delete(fmt.Sprint("gone", i))
+	}
+	g.commit()
+	for i := range 2 * someEnds {
+		g.db.rows[fmt.Sprint("gone", i)] = store.Row{Until: 5}
+		g.db.rows[fmt.Sprint("stays", i)] = store.Row{Value: "x", There: true, Until: 6}
+	}
+	told := 0
+	for g.p.NextEnd() <= 10 {
+		e, ok, err := g.p.Ending(10)
+		if err != nil || !ok {
+			t.Fatal(ok, err)
+		}
+		if e.There {
+			told++
+		}
+		g.p.Mark()
+		g.p.BeginEnd(e.At)
+		g.tb.Delete(e.Key)
+		g.commit()
+		if g.p.NextEnd() == math.MinInt64 || len(g.db.rows) == 0 {
+			break
+		}
+	}
+	if told != 2*someEnds || len(g.db.rows) > 0 {
+		t.Errorf("%d ends were told, %d are left", told, len(g.db.rows))
+	}
+}
+
 // A time that is left of a row which is gone is removed, and a row that cannot be decoded comes with an error.
 func TestEndsOfBadRows(t *testing.T) {
 	db := &redis{rows: map[string]store.Row{"gone": {Until: 5}, "bad": {Value: "bad", Until: 6, There: true}}}
