@@ -43,15 +43,16 @@ func (t *Table[V]) OnExpire(fn func(ctx context.Context, key string, row V) erro
 	})
 }
 
-// expire ends the rows whose time comes before that of the entries that were taken, if any were.
+// expire ends the rows whose time comes before that of the entries that were taken, if any were. These may be of an earlier time
+// than the partition has come to: parked ones are, and a takeover begins where events were passed.
 func (c *consumer[T]) expire() error {
 	r := c.src.Rows
 	if r == nil {
 		return nil
 	}
-	by := r.QuietTo()
+	by := max(r.Now(), r.QuietTo())
 	if len(c.rest) > 0 {
-		by = entryid.Millis(c.rest[0].ID)
+		by = max(r.Now(), entryid.Millis(c.rest[0].ID))
 	}
 	for attempt := 1; r.NextEnd() <= by; {
 		err := c.endFirst(by, &attempt)
@@ -183,7 +184,9 @@ func (b *batcher[T]) beforeEnds(n int) int {
 }
 
 // due reports whether a row ends before an entry.
-func (a *atomicState) due(id string) bool { return a != nil && a.rows.NextEnd() <= entryid.Millis(id) }
+func (a *atomicState) due(id string) bool {
+	return a != nil && a.rows.NextEnd() <= max(a.rows.Now(), entryid.Millis(id))
+}
 
 var errNoEnd = errors.New("rows of the table do not end: give it a TTL, or OnExpire")
 

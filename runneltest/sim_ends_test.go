@@ -23,6 +23,7 @@ type visit struct {
 	Key   string
 	Count int
 	Ended int64 // ms
+	Bad   bool  // the first attempt fails
 }
 
 const (
@@ -33,7 +34,8 @@ const (
 // An endStorm is a storm over a processor that tells what was between two pauses of a key, when the second one is over.
 type endStorm struct {
 	*storm
-	keys keys.Keys
+	keys  keys.Keys
+	fails bool // some events, which those of their key alone wait for
 }
 
 // TestSimEndsSeeds calls OnExpire once for each row, in the order of time, whatever becomes of the workers.
@@ -41,7 +43,7 @@ func TestSimEndsSeeds(t *testing.T) {
 	eachSeed(t, max(*seeds, tier.Large(20)), func(storm *storm, n uint64) {
 		s := &endStorm{storm: storm}
 		s.keys = keys.Keys{App: "sim", Layout: []string{keys.Standalone, keys.Cluster}[n%2]}
-		s.batches = n%3 == 0
+		s.batches, s.fails = n%3 == 0, n%4 == 1
 		runneltest.Sim(s.t, s.build, s.run)
 	})
 }
@@ -75,7 +77,7 @@ func (s *endStorm) build(o *runnel.Options) *runnel.App {
 		v.Ended = open.Rows(ctx).Now().UnixMilli()
 		return out.Emit(ctx, v)
 	})
-	count := func(ctx context.Context, visits []visit) error {
+	count := func(ctx context.Context, events []*runnel.Event, visits []visit) error {
 		if err := runneltest.Gate(ctx); err != nil {
 			return err
 		}
@@ -83,15 +85,26 @@ func (s *endStorm) build(o *runnel.Options) *runnel.App {
 		for _, v := range visits {
 			open.Rows(ctx).Update(v.Key, func(row visit) visit { return visit{Key: v.Key, Count: row.Count + 1} })
 		}
+		for i, v := range visits {
+			if v.Bad && events[i].Attempt == 1 {
+				return errStorm
+			}
+		}
 		return nil
 	}
-	fn := runnel.Each(func(ctx context.Context, _ *runnel.Event, v visit) error { return count(ctx, []visit{v}) })
+	fn := runnel.Each(func(ctx context.Context, e *runnel.Event, v visit) error {
+		return count(ctx, []*runnel.Event{e}, []visit{v})
+	})
 	if s.batches {
-		fn = runnel.EachBatch(4, 20*time.Millisecond, func(ctx context.Context, _ []*runnel.Event, v []visit) error { return count(ctx, v) })
+		fn = runnel.EachBatch(4, 20*time.Millisecond, count)
+	}
+	order := runnel.OrderPartition
+	if s.fails {
+		order = runnel.OrderKey
 	}
 	in.Process("follow", fn, &runnel.ProcessorOptions{
 		Lease: stormExpiry, Grace: stormGrace, Tables: []runnel.State{open},
-		Retry: &runnel.Retry{Max: 20, MinBackoff: 10 * time.Millisecond, MaxBackoff: 50 * time.Millisecond},
+		Retry: &runnel.Retry{Max: 20, MinBackoff: 10 * time.Millisecond, MaxBackoff: 200 * time.Millisecond, Order: order},
 	})
 	return app
 }
@@ -106,7 +119,7 @@ func (s *endStorm) run(c *runneltest.Cluster) {
 			time.Sleep(rand.N(120 * time.Millisecond))
 			var some []visit
 			for range 1 + rand.IntN(4) {
-				some = append(some, visit{Key: fmt.Sprint("k", rand.IntN(stormKeys))})
+				some = append(some, visit{Key: fmt.Sprint("k", rand.IntN(stormKeys)), Bad: s.fails && rand.IntN(5) == 0})
 			}
 			if err := in.Send(c.Context(), some...); err != nil {
 				s.t.Errorf("send: %v", err)
@@ -145,6 +158,7 @@ func (s *endStorm) open() (n int64) {
 		if len(last) == 1 && (len(groups) != 1 || groups[0].LastDeliveredID != last[0].ID) {
 			n++
 		}
+		n += rdb.HLen(ctx, s.keys.Parked("in", "follow", p)).Val()
 		for _, kind := range []string{"rows", "until"} {
 			n += rdb.Exists(ctx, keys.MustKind(kind).Key(s.keys, "in", "open", "", p)).Val()
 		}
@@ -174,14 +188,14 @@ func (s *endStorm) judge(p int) {
 		at := entryid.Millis(e.ID)
 		close(at)
 		v := visitOf(s.t, e.Values)
-		open[v.Key] = visit{v.Key, open[v.Key].Count + 1, at + endsPause.Milliseconds()}
+		open[v.Key] = visit{Key: v.Key, Count: open[v.Key].Count + 1, Ended: at + endsPause.Milliseconds()}
 	}
 	close(1 << 60)
 	for _, e := range rdb.XRange(ctx, s.keys.Partition("out", p), "-", "+").Val() {
 		got = append(got, visitOf(s.t, e.Values))
 	}
 	s.t.Logf("partition %d: %d events, %d ends", p, len(events), len(want))
-	if s.batches { // a batch has the time of its last event
+	if s.batches || s.fails { // a batch has the time of its last event, what was parked that of its attempt
 		want, got = counted(want), counted(got)
 	}
 	if !slices.Equal(got, want) {

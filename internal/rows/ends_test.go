@@ -187,8 +187,8 @@ func TestAnEndThatIsLateIsTold(t *testing.T) {
 	g.commit()
 	g.p.Mark()
 	g.p.Begin("50-1")
-	if _, ok := g.tb.Get("a"); ok {
-		t.Error("a row is there that has ended")
+	if _, ok := g.tb.Get("a"); !ok {
+		t.Error("a row is not there whose end was not told")
 	}
 	g.commit()
 	g.now = 50

@@ -177,8 +177,10 @@ func (t *Table) count(r *Row) {
 	r.size = size
 }
 
-// there reports whether a row is there at the partition's time.
-func (t *Table) there(r *Row) bool { return r.There && (r.Until == 0 || r.Until > t.p.now) }
+// there reports whether a row is there at the partition's time. One that a function is called for is there until it was.
+func (t *Table) there(r *Row) bool {
+	return r.There && (r.Until == 0 || r.Until > t.p.now || t.Config.Calls)
+}
 
 // Get returns the value of a row, which must not be changed but by Set. It panics with a Failure.
 func (t *Table) Get(key string) (value any, ok bool) {
