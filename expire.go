@@ -108,7 +108,7 @@ func (c *consumer[T]) end(e rows.Ending, bad error, attempt int) (again bool, er
 	if err == nil || c.refused {
 		return false, err
 	}
-	err = fmt.Errorf("table %s: the row of key %q, which ended at %s: %w", t.name, e.Key, time.UnixMilli(e.At).UTC().Format(time.RFC3339Nano), err)
+	err = fmt.Errorf("table %s: end of the row of key %q: %w", t.name, e.Key, err)
 	f := judge(err, c.retry)
 	switch {
 	case c.ctx.Err() != nil:
@@ -129,7 +129,7 @@ func (c *consumer[T]) end(e rows.Ending, bad error, attempt int) (again bool, er
 		wait = *f.After
 	}
 	c.log.LogAttrs(c.ctx, slog.LevelWarn, "attempt failed", slog.Int("partition", c.src.Partition),
-		slog.Int("attempt", attempt), slog.Duration("wait", wait), slog.Any("err", err), slog.String("help", help.AttemptFailed))
+		slog.Int("attempt", attempt), slog.Duration("wait", wait.Round(time.Millisecond)), slog.Any("err", err), slog.String("help", help.AttemptFailed))
 	if !c.src.Wait(wait) {
 		return false, errEnded
 	}

@@ -214,7 +214,7 @@ func notesOf(p *inspect.ProcessorState, s *inspect.PartitionState, now time.Time
 		note(": its function has been running since %s, for %s", s.RunningSince.Format(time.RFC3339), words.Short(now.Sub(*s.RunningSince)))
 	}
 	if h := s.Halt; h != nil {
-		note(": worker %s halted at event %s at %s: %s", words.Dash(h.Worker), h.Event, h.At.Format(time.RFC3339), words.Reason(h.Event, h.Reason))
+		note(": %s", h.Halted())
 		note(": %s", inspect.PassOver(p.Stream, p.Processor, h.Event))
 	}
 	if f := s.Forgotten; f != nil {

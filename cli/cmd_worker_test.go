@@ -8,7 +8,9 @@ import (
 	"net"
 	"regexp"
 	"strings"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/runnel-go/runnel"
 )
@@ -185,6 +187,42 @@ func TestTheEventOfAHaltIsShownUntilItIsPassedOver(t *testing.T) {
 	s.sends(order{Customer: "good"})
 	w := s.start("worker")
 	receive(t, done, "the event behind it")
+	w.stop().want(t, 0, "", "worker stopped")
+	if r := s.untyped("status", "orders"); strings.Contains(r.out, "halted") || s.processor().Totals.Halted != 0 {
+		t.Errorf("%+v", r)
+	}
+}
+
+// Status and check tell of a halt at no event, as where a row ends, until another owner comes.
+func TestAHaltAtARowIsShownUntilAWorkerGoesOn(t *testing.T) {
+	s := newShop(t, &runnel.StreamOptions{Partitions: 1, KeyField: "customer"})
+	rows := runnel.NewTable[int](s.orders, "rows", &runnel.TableOptions{TTL: time.Millisecond})
+	var mended atomic.Bool
+	done := make(chan string, 100)
+	rows.OnExpire(func(_ context.Context, key string, _ int) error {
+		if !mended.Load() {
+			return errors.New("no ink")
+		}
+		done <- key
+		return nil
+	})
+	s.orders.Process("printer", runnel.Each(func(ctx context.Context, _ *runnel.Event, o order) error {
+		rows.Rows(ctx).Set(o.Customer, 1)
+		return nil
+	}), &runnel.ProcessorOptions{Tables: []runnel.State{rows}})
+	s.sends(order{Customer: "ada"})
+	if r := receive(t, s.start("worker").done, "the halt"); r.code != 1 || !strings.Contains(r.err, `table rows: end of the row of key "ada": no ink`) {
+		t.Errorf("worker: %+v", r)
+	}
+	for command, code := range map[string]int{"status": 0, "check": 3} {
+		r := s.untyped(command)
+		if r.code != code || !strings.Contains(r.out, " halted at 2") || !strings.Contains(r.out, "no ink") || !strings.Contains(r.out, "mend what fails and start a worker") || strings.Contains(r.out, "processor reset") {
+			t.Errorf("%s: %+v", command, r)
+		}
+	}
+	mended.Store(true)
+	w := s.start("worker")
+	receive(t, done, "the end of the row")
 	w.stop().want(t, 0, "", "worker stopped")
 	if r := s.untyped("status", "orders"); strings.Contains(r.out, "halted") || s.processor().Totals.Halted != 0 {
 		t.Errorf("%+v", r)

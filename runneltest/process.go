@@ -16,6 +16,8 @@ import (
 // over records as the events of one partition, then releases the partition and
 // tells what became of them. The events have the IDs "1-0", "2-0" and so on.
 //
+// Rows end by the time of events alone; Script.Quiet ends those behind them.
+//
 // There is no Redis and nothing to wait for: a batch of Take is yielded at once
 // when no more events are to come, and an event that is attempted again (Retry)
 // does not wait for its time, which Result.Attempts tells. The function runs in the calling goroutine,

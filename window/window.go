@@ -11,9 +11,11 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"reflect"
 	"time"
 
 	"github.com/runnel-go/runnel"
+	"github.com/runnel-go/runnel/codec"
 )
 
 // A Window is what the events of one key have made in one window.
@@ -40,8 +42,11 @@ type Open[A any] struct {
 // open are the rows of the table that Tumbling returns, which has the name of the processor.
 //
 // The functions are called as those of Stream.Process and OnExpire are, and an error is
-// treated so. A nil opts is all defaults; its Tables may name others. It does no I/O. It
-// panics as NewTable and Process do, if a function is nil, and if size is below a millisecond.
+// treated so. Where a Retry has given done up, the next event of the key calls it again for that
+// window first, and fails with it. A nil opts is all defaults; its Tables may name others. It does no I/O. It
+// panics as NewTable and Process do, also for what the codec, MsgPack, cannot store of A; if a
+// function is nil, and if size is below a millisecond. In tests runneltest.Script.Quiet lets
+// windows close.
 func Tumbling[A, T any](s *runnel.Stream[T], name string, size time.Duration, add func(sum A, record T) A, done func(ctx context.Context, w Window[A]) error, opts *runnel.ProcessorOptions) *runnel.Table[Open[A]] {
 	check(s.Name(), name, "size", size)
 	every := size.Milliseconds()
@@ -84,10 +89,16 @@ func process[A, T any](s *runnel.Stream[T], name string, add func(A, T) A, done 
 	if add == nil || done == nil {
 		panic("window: stream " + s.Name() + ": " + name + ": nil function")
 	}
-	open := runnel.NewTable[Open[A]](s, name, nil)
-	open.OnExpire(func(ctx context.Context, key string, o Open[A]) error {
+	if checker, ok := codec.MsgPack.(codec.TypeChecker); ok { // that of an Open does not look into A
+		if err := checker.Check(reflect.TypeFor[A]()); err != nil {
+			panic("window: stream " + s.Name() + ": " + name + ": " + err.Error())
+		}
+	}
+	tell := func(ctx context.Context, key string, o Open[A]) error {
 		return done(ctx, Window[A]{Key: key, Start: o.Start, End: k.end(o), Value: o.Value})
-	})
+	}
+	open := runnel.NewTable[Open[A]](s, name, nil)
+	open.OnExpire(tell)
 	o := *cmp.Or(opts, &runnel.ProcessorOptions{})
 	o.Tables = append([]runnel.State{open}, o.Tables...)
 	s.Process(name, func(owned context.Context, events *runnel.Events[T]) error {
@@ -95,6 +106,12 @@ func process[A, T any](s *runnel.Stream[T], name string, add func(A, T) A, done 
 		for event, record := range events.All() {
 			at, key := rows.Now(), event.Key()
 			row, ok := rows.Get(key)
+			if ok && !k.until(row).After(at) { // it has no end any more, since done has failed
+				if err := tell(events.Context(), key, row); err != nil {
+					return err
+				}
+				row, ok = Open[A]{}, false
+			}
 			if !ok {
 				row.Start = k.start(at)
 			}

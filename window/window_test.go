@@ -2,6 +2,7 @@ package window_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"testing"
@@ -99,12 +100,37 @@ func TestAParkedEventCountsInALaterWindow(t *testing.T) {
 	s.want(t, r, "ada 1 [0s 1m0s]", "ada 9 [1m0s 2m0s]")
 }
 
+// A window whose function was given up is told by the next event of its key, apart from that event's own.
+func TestAWindowThatWasKept(t *testing.T) {
+	s := newSite()
+	failures := 0
+	window.Tumbling(s.clicks, "minutes", time.Minute, pages, func(ctx context.Context, w window.Window[int]) error {
+		if failures++; failures <= 3 {
+			return errors.New("not yet")
+		}
+		return s.done(ctx, w)
+	}, &runnel.ProcessorOptions{Retry: &runnel.Retry{Max: 2}})
+	r := runneltest.Events(t, s.clicks, "minutes").
+		Appended(at(0)).Records(click{"ada", 1}).
+		Appended(at(150 * time.Second)).Records(click{"ada", 2}). // its first attempt fails, too
+		Quiet(at(time.Hour)).
+		Run()
+	s.want(t, r, "ada 1 [0s 1m0s]", "ada 2 [2m0s 3m0s]")
+}
+
+// hidden has no field that a codec sees.
+type hidden struct{ sum int }
+
 func TestBadWindows(t *testing.T) {
 	for name, f := range map[string]func(s *site){
 		"size": func(s *site) { window.Tumbling(s.clicks, "w", time.Microsecond, pages, s.done, nil) },
 		"gap":  func(s *site) { window.Session(s.clicks, "w", -time.Second, pages, s.done, nil) },
 		"add":  func(s *site) { window.Session[int](s.clicks, "w", time.Second, nil, s.done, nil) },
 		"done": func(s *site) { window.Session(s.clicks, "w", time.Second, pages, nil, nil) },
+		"hidden": func(s *site) {
+			window.Tumbling(s.clicks, "w", time.Second, func(h hidden, c click) hidden { return hidden{h.sum + c.Pages} },
+				func(context.Context, window.Window[hidden]) error { return nil }, nil)
+		},
 		"name": func(s *site) { window.Session(s.clicks, "a b", time.Second, pages, s.done, nil) },
 	} {
 		func() {

@@ -156,8 +156,7 @@ func (f *finder) partition(s *PartitionState, limits Limits, working int) {
 		f.add(&s.Partition, "owner", s.Age, UnownedFor.Milliseconds(), "no worker owns it, and event %s has not been acked for %s; see /readyz and the log of the workers", entryid.EventID(s.Partition, s.Oldest), words.Short(age))
 	}
 	if q := s.Halt; q != nil {
-		f.add(&s.Partition, "halt", 1, 0, "worker %s halted at event %s at %s: %s; %s", words.Dash(q.Worker), q.Event, q.At.Format(time.RFC3339), words.Reason(q.Event, q.Reason),
-			PassOver(f.p.Stream, f.p.Processor, q.Event))
+		f.add(&s.Partition, "halt", 1, 0, "%s; %s", q.Halted(), PassOver(f.p.Stream, f.p.Processor, q.Event))
 	}
 	if q := s.Quarantine; q != nil {
 		f.add(&s.Partition, "quarantine", 1, 0, "quarantined since %s, at event %s: %s", q.At.Format(time.RFC3339), words.Dash(q.Event), words.Reason(q.Event, q.Reason))
@@ -191,7 +190,19 @@ func (s *PartitionState) State(now time.Time) string {
 	return "ok"
 }
 
-// PassOver returns the command that skips an event at which a worker halted.
+// Halted says which worker halted, where and why.
+func (q *QuarantineState) Halted() string {
+	at := ""
+	if q.Event != "" {
+		at = " at event " + q.Event
+	}
+	return fmt.Sprintf("worker %s halted%s at %s: %s", words.Dash(q.Worker), at, q.At.Format(time.RFC3339), words.Reason(q.Event, q.Reason))
+}
+
+// PassOver returns what to do about a worker that halted, at an event or, with "", at none.
 func PassOver(stream, processor, event string) string {
+	if event == "" {
+		return "mend what fails and start a worker"
+	}
 	return fmt.Sprintf("mend what fails and start a worker, or pass the event over, unprocessed, while none runs: processor reset %s/%s --to %s", stream, processor, event)
 }

@@ -140,7 +140,7 @@ type PartitionState struct {
 	RunningSince *time.Time       `json:"running_since,omitempty"` // an iteration that is running for long, by the worker's clock
 	NotReading   *time.Time       `json:"not_reading,omitempty"`   // since when the owner's reads fail, by the worker's clock
 	Quarantine   *QuarantineState `json:"quarantine,omitempty"`
-	Halt         *QuarantineState `json:"halt,omitempty"`      // the event at which a worker halted, until it is acked
+	Halt         *QuarantineState `json:"halt,omitempty"`      // why a worker halted, until the event is acked, or without one until a worker owns it
 	Forgotten    *ForgottenState  `json:"forgotten,omitempty"` // what Redis has forgotten, for a day
 	Err          string           `json:"err,omitempty"`
 }

@@ -17,7 +17,8 @@ type Quarantine struct {
 	Reason  string `json:"reason"`
 	Event   string `json:"event,omitempty"` // entry ID, "" when it was no event's fault
 	Worker  string `json:"worker"`
-	At      int64  `json:"at"` // ms
+	At      int64  `json:"at"`              // ms
+	Epoch   int64  `json:"epoch,omitempty"` // of the ownership, where there is no event
 }
 
 // Quarantine stores that a partition of the ownership is quarantined: later takeovers return it,
@@ -28,7 +29,7 @@ func (c RetryStore) Quarantine(ctx context.Context, p Partition, t Claim, q Quar
 }
 
 // Halted stores why and at which event of a partition its worker halted, shown as View.Halt until
-// the event is acked. It keeps no later owner away; otherwise it is like Quarantine.
+// the event is acked, or without one until another ownership begins. It keeps no later owner away; otherwise it is like Quarantine.
 func (c RetryStore) Halted(ctx context.Context, p Partition, t Claim, q Quarantine) error {
 	return c.storeStop(ctx, p, t, q, "halt")
 }

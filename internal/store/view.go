@@ -97,8 +97,9 @@ func parseView(reply any) (View, error) {
 	if v.Quarantine, err = parseQuarantine(quarantine); err != nil {
 		return v, err
 	}
-	if v.Halt, err = parseQuarantine(halt); v.Halt != nil && entryid.Compare(v.Halt.Event, v.Floor) <= 0 {
-		v.Halt = nil // the event is acked
+	v.Halt, err = parseQuarantine(halt)
+	if h := v.Halt; h != nil && (h.Event == "" && h.Epoch < v.Epoch || h.Event != "" && entryid.Compare(h.Event, v.Floor) <= 0) {
+		v.Halt = nil // the event is acked, or an owner has come
 	}
 	return v, err
 }

@@ -1,6 +1,7 @@
 package worker
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"strings"
@@ -29,17 +30,25 @@ func (e *EventError) Error() string {
 // Unwrap returns the error of the event.
 func (e *EventError) Unwrap() error { return e.Err }
 
-// halted stores at which event the worker halts, for operators who look later: the process ends,
+// halted stores why the worker halts, and at which event, for operators who look later: the process ends,
 // and its log may be gone. It gives up after lastWords.
 func (s *redisStore) halted(err error) {
 	p := s.t
-	var at *EventError
-	if !errors.As(err, &at) || at.Stream != p.keys.Stream || at.Partition != p.keys.Number || !p.leaseValid() {
+	why := s.failure("", cmp.Or(errors.Unwrap(err), err)) // where it was is known
+	if at := (*EventError)(nil); errors.As(err, &at) {
+		if at.Stream != p.keys.Stream || at.Partition != p.keys.Number {
+			return
+		}
+		why = s.failure(at.ID, at.Err)
+	} else {
+		why.Epoch = p.epoch
+	}
+	if !p.leaseValid() {
 		return
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(p.ctx), lastWords)
 	defer cancel()
-	if err := s.i.w.client.Halted(ctx, p.keys, p.claim, s.failure(at.ID, at.Err)); err != nil {
+	if err := s.i.w.client.Halted(ctx, p.keys, p.claim, why); err != nil {
 		p.log.Warn("cause of the halt not stored", "err", err)
 	}
 }

@@ -55,8 +55,8 @@ function Partition({ d, n, actions, rules, name }) {
     ${note.forgotten && html`<p class="quarantine">Redis had forgotten events, found <${Ago} t=${note.forgotten.at} />: ${note.forgotten.text}</p>`}
     ${note.not_reading && html`<p class="trouble">Reads of its owner have failed since <${Ago} t=${note.not_reading} />: the log of worker ${owner} says why.</p>`}
     ${note.quarantine && html`<div class="quarantine">Quarantined <${Ago} t=${note.quarantine.at} /> by ${note.quarantine.worker || "?"}, at event <code>${note.quarantine.event || "none"}</code>: <${Why} text=${note.quarantine.reason} /></div>`}
-    ${note.halt && html`<div class="quarantine">Worker ${note.halt.worker || "?"} halted <${Ago} t=${note.halt.at} /> at event <code>${note.halt.event}</code>: <${Why} text=${note.halt.reason} />
-      Mend what fails and start a worker, or pass the event over, unprocessed, while none runs: <code>processor reset ${name} --to ${note.halt.event}</code></div>`}
+    ${note.halt && html`<div class="quarantine">Worker ${note.halt.worker || "?"} halted <${Ago} t=${note.halt.at} />${note.halt.event && html` at event <code>${note.halt.event}</code>`}: <${Why} text=${note.halt.reason} />
+      Mend what fails and start a worker${note.halt.event && html`, or pass the event over, unprocessed, while none runs: <code>processor reset ${name} --to ${note.halt.event}</code>`}</div>`}
     ${actions && html`<div class="buttons">${note.quarantine && html`<button type="button" onClick=${() => release(false)}>Release</button>${note.quarantine.event && html`<button type="button" class="danger" onClick=${() => release(true)}>Skip and release</button>`}`}
       <${Held} scope=${`partition:${name}/${n}`} what=${`partition ${n} of ${name}`} rules=${rules} /></div>`}
   </section>`;
