@@ -106,8 +106,13 @@ func TestAWrongTypeHoldsItsPartition(t *testing.T) {
 		}
 		s.await(t, "1", sum{3, 3}) // of the other partition
 		redistest.Eventually(t, "a line that names the key", func() bool { return log.has(key, "partition=0") })
-		rdb.Del(t.Context(), key)
-		rdb.HSet(t.Context(), key, kept)
+		_, err := rdb.TxPipelined(t.Context(), func(p redis.Pipeliner) error { // at once: the owner tries all the time
+			p.Del(t.Context(), key)
+			return p.HSet(t.Context(), key, kept).Err()
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
 		s.await(t, "2", sum{6, 3})
 	})
 }

@@ -156,15 +156,17 @@ func TestManyEnds(t *testing.T) {
 	g := &endsGame{t: t, rnd: rand.New(rand.NewPCG(1, 1)), db: &redis{rows: map[string]store.Row{}}, budget: &Budget{Most: 1 << 30}, now: 1, model: map[string]int64{}}
 	g.own()
 	g.expire() // knows that none ends
-	for i, at := range g.rnd.Perm(3 * mostEnds) {
-		key := fmt.Sprint("k", i)
+	for part := range slices.Chunk(g.rnd.Perm(mostEnds+1500), 1000) {
 		g.p.Mark()
 		g.p.Begin("1-0")
-		g.tb.Set(key, fmt.Sprint(key, " ", at+2), int64(at+2))
+		for _, at := range part {
+			key := fmt.Sprint("k", at)
+			g.tb.Set(key, fmt.Sprint(key, " ", at+2), int64(at+2))
+			g.model[key] = int64(at + 2)
+		}
 		g.commit()
-		g.model[key] = int64(at + 2)
 	}
-	for g.now < 3*mostEnds+2 {
+	for g.now < mostEnds+1502 {
 		g.now += 500
 		g.expire()
 	}
