@@ -112,7 +112,10 @@ func TestABatchEndsBeforeARow(t *testing.T) {
 // A partition that is released leaves the rows that have not ended to the next owner.
 func TestNoRowEndsBehindARelease(t *testing.T) {
 	a := newAccounts(10 * time.Second)
-	ended := closed(t, a, runnel.ProcessorOptions{}, nil, nil)
+	ended := closed(t, a, runnel.ProcessorOptions{}, nil, runnel.EachBatch(1, 0, func(ctx context.Context, _ []*runnel.Event, orders []order) error {
+		a.add(ctx, orders[0])
+		return nil
+	}))
 	r := runneltest.Events(t, a.orders, "p").Appended(endsAt(0)).Records(order{"ada", 1}).Appended(endsAt(60)).Records(order{"bob", 1}).Release().Run()
 	wantEnded(t, ended)
 	wantRows(t, r, a, map[string]account{"ada": {1, []int{1}}})
