@@ -28,9 +28,7 @@ func (c *consumer[T]) ahead(w want) *delivery[T] {
 		return nil
 	}
 	if c.atomic.due(entry.ID) {
-		c.rest, c.events = []redisconn.Entry{entry}, c.events[:0]
-		c.scope.event.Store(nil)
-		return nil
+		return c.leave(entry)
 	}
 	e := c.event(entry, 0)
 	if !c.fresh { // what follows a new event is new
@@ -38,15 +36,20 @@ func (c *consumer[T]) ahead(w want) *delivery[T] {
 		c.fresh = !e.Redelivered
 	}
 	if !w.raw && !c.decodeOne(e) {
-		c.rest, c.events = []redisconn.Entry{entry}, c.events[:0]
-		c.scope.event.Store(nil)
-		return nil
+		return c.leave(entry)
 	}
 	e.Attempt++
 	c.atomic.next(e)
 	c.events[0] = e // out.events and batch.Events are the same list
 	c.scope.event.Store(e)
 	return &c.out
+}
+
+// leave leaves an entry that was taken to run.
+func (c *consumer[T]) leave(entry redisconn.Entry) *delivery[T] {
+	c.rest, c.events = []redisconn.Entry{entry}, c.events[:0]
+	c.scope.event.Store(nil)
+	return nil
 }
 
 // decodeOne decodes an event to where the loop finds its record, and reports whether the

@@ -188,8 +188,6 @@ func (a *atomicState) due(id string) bool {
 	return a != nil && a.rows.NextEnd() <= max(a.rows.Now(), entryid.Millis(id))
 }
 
-var errNoEnd = errors.New("rows of the table do not end: give it a TTL, or OnExpire")
-
 // furthestEnd is the last end of a row that Redis keeps exactly: scores are floats.
 var furthestEnd = time.UnixMilli(1 << 53)
 
@@ -206,7 +204,7 @@ func (r *Rows[V]) SetUntil(key string, row V, until time.Time) {
 		ms = max(until.UnixMilli(), r.c.rows.Now()+1)
 	}
 	if ms > 0 && !r.t.config.Ends {
-		panic("runnel: table " + r.t.name + ": SetUntil: " + errNoEnd.Error())
+		panic("runnel: table " + r.t.name + ": SetUntil: rows of the table do not end: give it a TTL, or OnExpire")
 	}
 	r.in.Set(key, row, ms)
 }
