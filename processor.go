@@ -138,7 +138,7 @@ type ProcessorOptions struct {
 	PrefetchBytes int64
 	// ReadConns is the number of connections that read for this processor in each worker.
 	// In a Redis Cluster each reads from one partition, or from several in turn if there
-	// are more partitions than connections. RUNNEL_READ_CONNS; default 2, in a cluster
+	// are more partitions than connections. RUNNEL_READ_CONNS; default 4, in a cluster
 	// 32.
 	ReadConns int
 	anyConns  bool // the default

@@ -142,15 +142,15 @@ func (b *Bench) best(ctx context.Context, name string, sides []Side) (Side, []st
 	return best, append(notes, "chosen: "+sides[chosen].Name), nil
 }
 
-// compare adds Runnel's Raw over a backlog and the best loop by hand, each with a name behind its own.
-func (b *Bench) compare(ctx context.Context, p *Plan, name string, t Task, hand []Side) error {
+// compare adds Runnel's loop over a backlog and the best one by hand, each with a name behind its own.
+func (b *Bench) compare(ctx context.Context, p *Plan, name string, ours Task, hand []Side, bar stats.Bar) error {
 	best, notes, err := b.best(ctx, "by hand, "+name, hand)
 	if err != nil {
 		return err
 	}
-	raw := Side{Name: "Raw, " + name, Task: t.runnel("raw")}
+	raw := Side{Name: "Raw, " + name, Task: ours}
 	p.Sides = append(p.Sides, raw, best)
-	p.Claims = append(p.Claims, ratio("rate", raw.Name, best.Name, stats.Bar{}))
+	p.Claims = append(p.Claims, ratio("rate", raw.Name, best.Name, bar))
 	for _, n := range notes {
 		p.Notes = append(p.Notes, name+": "+n)
 	}

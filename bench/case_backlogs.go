@@ -33,7 +33,7 @@ func planHandlers(ctx context.Context, b *Bench) (*Plan, error) {
 	} {
 		t := backlog
 		t.Events, t.Work, t.Whole = h.events, h.work, h.events == backlog.Events
-		if err := b.compare(ctx, p, h.name, t, laneSides(t)); err != nil {
+		if err := b.compare(ctx, p, h.name, t.runnel("raw"), laneSides(t), stats.Bar{}); err != nil {
 			return nil, err
 		}
 		if h.work > 0 {
@@ -60,7 +60,7 @@ func laneSides(t Task) []Side {
 	return []Side{{Name: "by hand, one reader", Task: one}, {Name: "by hand, a reader for each", Task: each}}
 }
 
-const payloadsAbout = "A backlog of payloads of 1 KB and of 64 KB in 16 partitions, against the best loop by hand for each."
+const payloadsAbout = "A backlog of payloads of 1 KB and of 64 KB in 16 partitions, read by group and by position, against the best loop by hand for each."
 
 func planPayloads(ctx context.Context, b *Bench) (*Plan, error) {
 	p := &Plan{Columns: []Column{rateColumn, cpuColumn}}
@@ -68,16 +68,20 @@ func planPayloads(ctx context.Context, b *Bench) (*Plan, error) {
 		name, stream  string
 		bytes, events int
 		counts        []int
+		bar           stats.Bar
 	}{
-		{"1 KB", "kilo", 1 << 10, b.scale(100_000, 10_000), []int{64, 256}},
-		{"64 KB", "large", 64 << 10, b.scale(4_000, 600), []int{4, 16, 64}},
+		{"1 KB", "kilo", 1 << 10, b.scale(100_000, 10_000), []int{64, 256}, stats.Bar{}},
+		{"64 KB", "large", 64 << 10, b.scale(16_000, 600), []int{4, 16, 64}, atLeast(0.85)},
 	} {
 		t := b.packed()
 		t.Stream, t.Size, t.Events = size.stream, size.bytes, size.events
 		if err := fill(ctx, b.rdb, t); err != nil {
 			return nil, err
 		}
-		if err := b.compare(ctx, p, size.name, t, plainSides(t, size.counts...)); err != nil {
+		if err := b.compare(ctx, p, size.name, t.runnel("raw"), plainSides(t, size.counts...), size.bar); err != nil {
+			return nil, err
+		}
+		if err := b.compare(ctx, p, size.name+" by position", t.runnel("position"), positionSides(t, []int{1, 16}, size.counts), size.bar); err != nil {
 			return nil, err
 		}
 	}

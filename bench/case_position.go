@@ -38,15 +38,7 @@ func (b *Bench) positions(ctx context.Context, group, hand float64) (*Plan, erro
 	if err := fill(ctx, b.rdb, t); err != nil {
 		return nil, err
 	}
-	var variants []Side
-	for _, readers := range []int{1, 2} {
-		for _, count := range []int{64, 256} {
-			v := t
-			v.Role, v.Readers, v.Count = "plain-position", readers, count
-			variants = append(variants, Side{Name: fmt.Sprintf("by hand, %d readers, COUNT %d", readers, count), Task: v})
-		}
-	}
-	best, notes, err := b.best(ctx, "by hand", variants)
+	best, notes, err := b.best(ctx, "by hand", positionSides(t, []int{1, 2}, []int{64, 256}))
 	if err != nil {
 		return nil, err
 	}
@@ -56,10 +48,24 @@ func (b *Bench) positions(ctx context.Context, group, hand float64) (*Plan, erro
 			ratio("rate", "by position", "by group", atLeast(group)),
 			ratio("rate", "by position", "by hand", barOf(hand)),
 			ratio("server", "by position", "by group", atMost(0.25)),
+			ratio("server", "by hand", "by group", stats.Bar{}),
 		},
 		Columns: []Column{rateColumn, cpuColumn, serverColumn},
 		Notes:   notes,
 	}, nil
+}
+
+// positionSides are the loops by hand that read by position, of which the best is compared.
+func positionSides(t Task, readers, counts []int) (out []Side) {
+	for _, t.Readers = range readers {
+		for _, t.Count = range counts {
+			if t.ahead(t.Count) > 0 {
+				t.Role, t.Pool = "plain-position", 2*t.Readers+10
+				out = append(out, Side{Name: fmt.Sprintf("by hand, %d readers, COUNT %d", t.Readers, t.Count), Task: t})
+			}
+		}
+	}
+	return out
 }
 
 func barOf(least float64) stats.Bar {
