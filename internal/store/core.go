@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -21,7 +22,8 @@ type core struct {
 	metas   metaCache
 	batches redisconn.PerNode[*part, answer] // of all producers
 
-	extensions sync.Map // whose keys the app has, by name
+	extensions   sync.Map             // whose keys the app has, by name
+	transactions atomic.Pointer[bool] // whether the server permits them, nil until that is known
 }
 
 // load returns a value, nil if there is none.

@@ -191,6 +191,7 @@ func streamRights(p Partition) []Right {
 		{Roles: change, args: []any{"XGROUP", "DESTROY", p.Log, "doctor"}},
 		{Roles: most, args: []any{"XGROUP", "SETID", p.Log, "doctor", "$"}},
 		{Roles: keys.Operate, args: []any{"XDEL", p.Log, "0-1"}},
+		{Roles: most, Name: "@transaction", Rule: "+@transaction", args: []any{"DISCARD"}, Without: "records of 16 KiB and more take Redis twice as long to append"},
 		{Roles: keys.Everyone, args: []any{"INFO", "server"}, Without: "the state of the server is not checked: its role, persistence, memory and replicas"},
 		{Roles: keys.Work, args: []any{"CLIENT", "ID"}, Without: "CLIENT UNBLOCK and CLIENT KILL cannot be used"},
 		{Roles: keys.Work, args: []any{"CLIENT", "UNBLOCK", redisconn.NoConnection}, Without: "partitions are handed over later: up to a fifth of a second"},
@@ -211,6 +212,9 @@ var withSubcommand = []string{"XINFO", "XGROUP", "CLIENT", "CLUSTER", "CONFIG", 
 
 func withNames(rights []Right) []Right {
 	for i, r := range rights {
+		if r.Rule != "" {
+			continue // a category, of which one command is tried
+		}
 		name := r.args[0].(string)
 		rights[i].Rule = "+" + strings.ToLower(name)
 		if slices.Contains(withSubcommand, name) {

@@ -125,6 +125,8 @@ type part struct {
 	n      int  // so many of these are under way
 	weight int  // what they count for in a shared round trip, in bytes
 	wide   bool // one record, with more fields than Lua's stack holds
+	bare   bool // they are appended without a script, for they are wide or large
+	exact  bool // they are not, though they are large: there may be too little room
 	need   int  // so many of them need room: a duplicate needs none
 
 	tries int // that found room and came too late, as others had taken it
@@ -148,31 +150,37 @@ func (c Producer) appendRound(ctx context.Context, open []*part) (more, full []*
 			continue
 		}
 		budget -= size
+		if p.bare = p.wide || p.large(size) && c.transacts(ctx); p.bare {
+			p.weight = textWeight
+		}
 		now = append(now, p)
 	}
 	if len(now) == 0 {
 		return more, nil
 	}
 	answers, broken := c.batches.Do(ctx, c.Conn, now, func(p *part) string { return p.log })
+	errs := make([]error, len(now))
 	var earlier []StreamPartition
 	for i, p := range now {
-		err := broken
-		if err == nil {
-			err = p.take(answers[i])
+		if errs[i] = broken; broken != nil {
+			continue
 		}
-		if err == nil && p.wide {
-			err = c.appendOversized(ctx, p)
+		if errs[i] = p.take(answers[i]); p.bare && !p.wide && errors.Is(errs[i], errFull) {
+			errs[i], p.bare, p.exact = nil, false, true
 		}
-		switch {
+		if answers[i].earliest {
+			earlier = append(earlier, StreamPartition{p.Stream, p.Partition})
+		}
+	}
+	c.appendBare(ctx, now, errs)
+	for i, p := range now {
+		switch err := errs[i]; {
 		case errors.Is(err, errFull):
 			full = append(full, p)
 		case err != nil:
 			p.fail(c.NameWrongTypes(ctx, p.keys(c.core), err))
 		case len(p.rest) > 0:
 			more = append(more, p)
-		}
-		if broken == nil && answers[i].earliest {
-			earlier = append(earlier, StreamPartition{p.Stream, p.Partition})
 		}
 	}
 	if len(earlier) > 0 {
@@ -219,7 +227,7 @@ func (p *part) choose() (size int) {
 // loadOf returns the load of the next records of parts.
 func loadOf(parts []*part) (l groupcommit.Load, alone bool) {
 	for _, p := range parts {
-		l.Items, l.Bytes, alone = l.Items+p.n, l.Bytes+p.weight, alone || p.wide
+		l.Items, l.Bytes, alone = l.Items+p.n, l.Bytes+p.weight, alone || p.bare
 	}
 	return l, alone || l.Items > gatheredRecords || l.Bytes > gatheredBytes
 }
@@ -245,7 +253,7 @@ func (p *part) add(ids []string, weak error) error {
 		p.out.IDs = append(p.out.IDs, id)
 	}
 	p.rest = p.rest[len(ids):]
-	p.tries, p.wait = 0, pacer{}
+	p.tries, p.wait, p.exact = 0, pacer{}, false
 	if weak != nil {
 		p.out.Weak = len(ids)
 	}

@@ -48,7 +48,7 @@ type answer struct {
 }
 
 // send appends the next n records of each part, with as few script calls as the key layout allows,
-// all in one round trip: a call takes as long as a few records. For a wide part it only finds out
+// all in one round trip: a call takes as long as a few records. For a bare part it only finds out
 // whether there is room. It only reads the parts; the answers are for part.take.
 func (c Producer) send(ctx context.Context, parts []*part) []answer {
 	answers := make([]answer, len(parts))
@@ -130,7 +130,7 @@ func (s *sending) call(ctx context.Context, c *core) *redisconn.Call {
 // plain reports whether all records have one field, of one name, and no IDs, as most do.
 func (s *sending) plain() (name string, ok bool) {
 	for _, p := range s.parts {
-		if p.IDs != nil || p.wide {
+		if p.IDs != nil || p.bare {
 			return "", false
 		}
 		for _, r := range p.rest[:p.n] {
@@ -147,8 +147,8 @@ func (s *sending) plain() (name string, ok bool) {
 func (s *sending) add(c *core, p *part) {
 	records, keys, begin := p.rest[:p.n], len(s.keys)+1, len(s.args)
 	s.keys = append(s.keys, p.log)
-	s.args = append(slices.Grow(s.args, 5+len(records)*len(records[0])/2), 0, p.n, 0)
-	for at := 0; at < len(records) && !p.wide; {
+	s.args = append(slices.Grow(s.args, 5+len(records)*len(records[0])/2), 0, p.asked(), 0)
+	for at := 0; at < len(records) && !p.bare; {
 		n := p.run(at)
 		count := n
 		if p.id(at) != "" {
@@ -194,7 +194,7 @@ func (s *sending) split(reply *redis.Cmd, answers []answer) {
 	for i, p := range s.parts {
 		a := &answers[s.at[i]]
 		n := 1
-		if len(words) > 0 && words[0] != "!" && !strings.HasPrefix(words[0], "FULL:") && !p.wide {
+		if len(words) > 0 && words[0] != "!" && !strings.HasPrefix(words[0], "FULL:") && !p.bare {
 			n = p.n
 		}
 		switch {
@@ -287,24 +287,10 @@ func (p *part) take(a answer) error {
 		}
 		p.need = n
 		return errFull
-	case p.wide && a.words[0] == ".":
+	case p.bare && a.words[0] == ".":
 		return nil
-	case p.wide || a.words[0] == "!" || a.words[0] == ".":
+	case p.bare || a.words[0] == "!" || a.words[0] == ".":
 		return fmt.Errorf("unexpected reply %q for %d records", a.words, p.n)
 	}
 	return p.add(a.words, a.weak)
-}
-
-// appendOversized appends a record without a script: two at once may exceed MaxLen by one.
-func (c Producer) appendOversized(ctx context.Context, p *part) error {
-	if p.id(0) != "" {
-		return fmt.Errorf("a record of more than %d fields cannot have an ID", fieldsPerCall/2)
-	}
-	xadd := redisconn.PlainCall(ctx, appendTexts([]any{"XADD", p.log, "*"}, p.rest[0])...)
-	weak := c.Durably(ctx, []*redisconn.Call{xadd})
-	id, err := xadd.Reply.Text()
-	if err != nil {
-		return err
-	}
-	return p.add([]string{id}, weak)
 }

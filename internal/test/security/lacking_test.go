@@ -32,7 +32,8 @@ func TestWorkersDoWithoutDispensableRights(t *testing.T) {
 		{"info", "-info"},
 		{"xclaim", "-xclaim"},
 		{"script, config, object, memory, wait", "+@all -script -config -object -memory -wait -@admin -@dangerous +info"},
-		{"all of them", "-client|id -client|kill -client|unblock -info -xclaim"},
+		{"transactions", "-@transaction"},
+		{"all of them", "-client|id -client|kill -client|unblock -info -xclaim -@transaction"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
