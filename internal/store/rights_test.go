@@ -46,7 +46,7 @@ func TestRightsAreWhatIsCalled(t *testing.T) {
 	if len(files) < 20 || len(more) < len(files)+20 {
 		t.Errorf("%d and %d scripts", len(files), len(more))
 	}
-	plain := strings.Fields("PING EVAL EVALSHA INFO UNLINK HSCAN XREAD XREADGROUP ASKING ROLE WAIT")
+	plain := strings.Fields("@transaction PING EVAL EVALSHA INFO UNLINK HSCAN XREAD XREADGROUP ASKING ROLE WAIT")
 	for name := range tried {
 		first, _, _ := strings.Cut(name, " ")
 		if first != "keys" && first != "CLIENT" && first != "CONFIG" && first != "CLUSTER" && !scripts[name] && !slices.Contains(plain, name) {
@@ -64,7 +64,7 @@ func TestRulesNameTheKeysOfTheAppOnly(t *testing.T) {
 		defer c.Close()
 		for _, role := range keys.Roles() {
 			for _, rule := range c.Rule(role) {
-				if !regexp.MustCompile(`^(\+[a-z]+(\|[a-z]+)?|(%R)?~__[a-z]+:(shop|\{shop)\}?(\.\*)?)$`).MatchString(rule) {
+				if !regexp.MustCompile(`^(\+@transaction|\+[a-z]+(\|[a-z]+)?|(%R)?~__[a-z]+:(shop|\{shop)\}?(\.\*)?)$`).MatchString(rule) {
 					t.Errorf("%s: rule %q", role, rule)
 				}
 			}
