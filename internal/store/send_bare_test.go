@@ -196,3 +196,40 @@ func TestATransactionWithoutAReplyIsUnknown(t *testing.T) {
 		equal(t, "records", len(e.numbers(0)), want)
 	}
 }
+
+// Where memory is short now and then, what is refused is sent again, and stays in order.
+func TestLargeRecordsStayInOrderWhileMemoryIsShort(t *testing.T) {
+	e := realEnv(t)
+	e.bounded(50_000, OverflowReject)
+	const n = 2000
+	done, toggled := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(toggled)
+		for limit := 0; ; limit = 1 - limit {
+			select {
+			case <-done:
+				e.raw.ConfigSet(e.ctx(), "maxmemory", "0")
+				return
+			default:
+				e.raw.ConfigSet(e.ctx(), "maxmemory", fmt.Sprint(limit))
+			}
+		}
+	}()
+	refused := 0
+	for at := 0; at < n; {
+		got := e.Append(e.ctx(), []Append{{Stream: "orders", Records: large(at, min(40, n-at), 20<<10)}})[0]
+		if at += len(got.IDs); got.Err != nil {
+			if refused++; got.Unknown || !strings.Contains(got.Err.Error(), "OOM") {
+				t.Fatal(got)
+			}
+		}
+	}
+	close(done)
+	<-toggled
+	var want []string
+	for i := range n {
+		want = append(want, fmt.Sprint(i))
+	}
+	equal(t, "records", fmt.Sprint(e.numbers(0)), fmt.Sprint(want))
+	equal(t, "some were refused", refused > 0, true)
+}
