@@ -65,7 +65,7 @@ func runTableLs(ctx context.Context, s *session, _ *call) error {
 
 // writeTables lists tables.
 func writeTables(t table, list []inspect.TableState) {
-	fmt.Fprintln(t, "TABLE\tPROCESSOR\tCODEC\tTTL\tLOCAL\tROWS\tBYTES")
+	fmt.Fprintln(t, "TABLE\tPROCESSOR\tCODEC\tTTL\tLOCAL\tROWS\tOVERDUE\tBYTES")
 	for _, one := range list {
 		name := one.Stream + "/" + one.Table
 		if one.Err != "" {
@@ -76,7 +76,7 @@ func writeTables(t table, list []inspect.TableState) {
 		if one.Local {
 			local = "yes"
 		}
-		t.row(name, one.Processor, one.Codec, ageOf(one.TTL, one.TTL > 0), local, one.Rows, known(one.Bytes, "-"))
+		t.row(name, one.Processor, one.Codec, ageOf(one.TTL, one.TTL > 0), local, one.Rows, one.Overdue, known(one.Bytes, "-"))
 	}
 }
 

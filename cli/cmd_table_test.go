@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -60,8 +61,8 @@ var sales = []order{{"ada", 1}, {"bob", 2}, {"ada", 3}, {"cleo", 4}}
 
 func TestTableLs(t *testing.T) {
 	s := summed(t, sales...)
-	s.untyped("table", "ls").matches(t, `^TABLE +PROCESSOR +CODEC +TTL +LOCAL +ROWS +BYTES\n`,
-		`(?m)^orders/seen +sum +json +1h0m0s +yes +4 +\d+$`, `(?m)^orders/totals +sum +msgpack +- +no +3 +\d+$`)
+	s.untyped("table", "ls").matches(t, `^TABLE +PROCESSOR +CODEC +TTL +LOCAL +ROWS +OVERDUE +BYTES\n`,
+		`(?m)^orders/seen +sum +json +1h0m0s +yes +4 +0 +\d+$`, `(?m)^orders/totals +sum +msgpack +- +no +3 +0 +\d+$`)
 	got := printed[[]inspect.TableState](s, "table", "ls", "orders")
 	if len(got) != 2 || got[0].Bytes < 100 {
 		t.Fatalf("%+v", got)
@@ -263,4 +264,31 @@ func TestDoctorOfTables(t *testing.T) {
 	if groups := s.rdb.XInfoGroups(t.Context(), "__strm:shop.orders.0").Val(); slices.ContainsFunc(groups, func(g redis.XInfoGroup) bool { return !strings.HasPrefix(g.Name, "sum@") }) || len(groups) > 1 {
 		t.Errorf("groups: %+v", groups)
 	}
+}
+
+// Rows whose time has come while no worker runs are counted, and the doctor tells.
+func TestOverdueRowsAreShown(t *testing.T) {
+	s := newShop(t, &runnel.StreamOptions{Partitions: 3, KeyField: "customer"})
+	open := runnel.NewTable[total](s.orders, "open", nil)
+	var told atomic.Int64
+	open.OnExpire(func(context.Context, string, total) error { told.Add(1); return nil })
+	s.orders.Process("windows", runnel.Each(func(ctx context.Context, _ *runnel.Event, o order) error {
+		open.Rows(ctx).SetUntil(o.Customer, total{o.Amount, 1}, time.Now().Add(time.Second))
+		return nil
+	}), &runnel.ProcessorOptions{Tables: []runnel.State{open}})
+	s.sends(order{"ada", 1}, order{"bob", 2})
+	worker := s.start("worker")
+	eventually(t, "the rows are there", func() bool {
+		tables := printed[[]inspect.TableState](s, "table", "ls")
+		return len(tables) == 1 && (tables[0].Rows == 2 || told.Load() > 0)
+	})
+	worker.stop()
+	left := 2 - told.Load() // a busy machine may have told one in time
+	eventually(t, "they are overdue", func() bool { return printed[[]inspect.TableState](s, "table", "ls")[0].Overdue == left })
+	if left > 0 {
+		s.untyped("doctor").matches(t, `(?m)table open: the time of \d rows? has come, and no worker runs processor windows`)
+	}
+	worker = s.start("worker")
+	eventually(t, "they are told", func() bool { return printed[[]inspect.TableState](s, "table", "ls")[0].Rows == 0 && told.Load() == 2 })
+	worker.stop().want(t, 0, "", "worker stopped")
 }

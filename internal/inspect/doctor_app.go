@@ -10,6 +10,7 @@ import (
 	"github.com/runnel-go/runnel/internal/help"
 	"github.com/runnel-go/runnel/internal/redisconn"
 	"github.com/runnel-go/runnel/internal/store"
+	"github.com/runnel-go/runnel/internal/words"
 	"github.com/runnel-go/runnel/rebalance"
 )
 
@@ -51,7 +52,7 @@ func (d *doctor) app(ctx context.Context) error {
 			d.outputs(ctx, stream, processor, m, d.members(l, stream, processor))
 			processors++
 		}
-		d.tables(ctx, stream, m)
+		d.tables(ctx, stream, m, func(processor string) bool { return d.members(l, stream, processor) })
 		places = append(places, allPlaces(d.c, stream, m)...)
 	}
 	if err := d.partitions(ctx, places); err != nil {
@@ -109,7 +110,7 @@ func (d *doctor) partitions(ctx context.Context, places []store.Partition) error
 }
 
 // tables checks whether the tables of a stream can be read, and whether something keeps them up.
-func (d *doctor) tables(ctx context.Context, stream string, m store.Meta) {
+func (d *doctor) tables(ctx context.Context, stream string, m store.Meta, run func(processor string) bool) {
 	for _, name := range slices.Sorted(maps.Keys(m.Tables)) {
 		size, err := d.c.TableSize(ctx, stream, name, m.Partitions)
 		processor := m.Tables[name].Processor
@@ -119,6 +120,9 @@ func (d *doctor) tables(ctx context.Context, stream string, m store.Meta) {
 		case !slices.Contains(m.Processors, processor):
 			d.say("app", LevelWarning, fmt.Sprintf("start a worker with that processor, or remove the table: table rm %s/%s", stream, name),
 				"stream %s: table %s: its processor %s is not registered any more, and nothing keeps its rows (%d) up", stream, name, processor, size.Rows)
+		case size.Overdue > 0 && !run(processor):
+			d.say("app", LevelWarning, "start a worker with that processor",
+				"stream %s: table %s: the time of %s has come, and no worker runs processor %s, which would tell or remove them", stream, name, words.Plural(size.Overdue, "row"), processor)
 		}
 	}
 }

@@ -17,7 +17,8 @@ type TableState struct {
 	TTL       int64  `json:"ttl"`       // ms that a row stays which is not set again, 0: rows stay
 	Local     bool   `json:"local"`     // a key belongs to the partition that has set it
 	Rows      int64  `json:"rows"`
-	Bytes     int64  `json:"bytes"` // of Redis' memory, estimated; -1: it does not tell
+	Overdue   int64  `json:"overdue"` // rows whose time has come, and that are still there
+	Bytes     int64  `json:"bytes"`   // of Redis' memory, estimated; -1: it does not tell
 	Err       string `json:"err,omitempty"`
 }
 
@@ -31,7 +32,7 @@ func Tables(ctx context.Context, c *store.Client, stream string, m store.Meta, p
 		}
 		s := TableState{Stream: stream, Table: name, Processor: t.Processor, Codec: t.Codec, TTL: t.TTL, Local: t.Local}
 		size, err := c.TableSize(ctx, stream, name, m.Partitions)
-		if s.Rows, s.Bytes = size.Rows, size.Bytes; err != nil {
+		if s.Rows, s.Overdue, s.Bytes = size.Rows, size.Overdue, size.Bytes; err != nil {
 			s.Err = err.Error()
 		}
 		out = append(out, s)

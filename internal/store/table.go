@@ -184,27 +184,33 @@ func (c TableStore) RowsOf(ctx context.Context, parts ...Table) (rows int64, err
 
 // A TableSize is how much there is of a table.
 type TableSize struct {
-	Rows  int64
-	Bytes int64 // of Redis' memory, estimated; -1: it does not tell
+	Rows    int64
+	Overdue int64 // of these, whose time has come by Redis' clock
+	Bytes   int64 // of Redis' memory, estimated; -1: it does not tell
 }
 
 // TableSize returns how much there is of a stream's table in so many partitions.
 func (c TableStore) TableSize(ctx context.Context, stream, table string, partitions int) (size TableSize, err error) {
+	now, err := c.Retrying.Time(ctx).Result()
+	if err != nil {
+		return size, classify(err)
+	}
 	var parts []Table
 	var times, bytes []*redisconn.Call
 	for n := range partitions {
 		t := c.Table(stream, table, n)
 		parts = append(parts, t)
-		times = append(times, redisconn.PlainCall(ctx, "ZCARD", t.Until))
+		times = append(times, redisconn.PlainCall(ctx, "ZCOUNT", t.Until, "-inf", now.UnixMilli()))
 		bytes = append(bytes, redisconn.PlainCall(ctx, "MEMORY", "USAGE", t.Rows), redisconn.PlainCall(ctx, "MEMORY", "USAGE", t.Until))
 	}
 	if size.Rows, err = c.RowsOf(ctx, parts...); err != nil {
 		return size, fmt.Errorf("stream %s: table %s: %w", stream, table, err)
 	}
 	redisconn.PipelineInTurns(ctx, c.Retrying, slices.Concat(times, bytes), partitionsPerTrip)
-	for n, call := range times {
-		if err := call.Reply.Err(); err != nil {
-			return size, fmt.Errorf("stream %s: table %s: %w", stream, table, c.NameWrongTypes(ctx, []string{parts[n].Until}, classify(err)))
+	for i, call := range times {
+		n, err := call.Reply.Int64()
+		if size.Overdue += n; err != nil {
+			return size, fmt.Errorf("stream %s: table %s: %w", stream, table, c.NameWrongTypes(ctx, []string{parts[i].Until}, classify(err)))
 		}
 	}
 	for _, call := range bytes {

@@ -18,9 +18,10 @@ export function Tables({ about }) {
   const { value, busy, err, again } = useList((signal) => list("tables", { processor: about, ...filter }, signal), [about, filter]);
   if (!err && (!value || value.tables.length === 0)) return null;
   return html`<section aria-label="tables"><h2>Tables</h2><${Trouble} err=${err} />
-    ${value && html`<${Table} label="tables" head=${["table", { text: "rows", number: true }, { text: "bytes", number: true }, "codec", "TTL", "local"]}>
+    ${value && html`<${Table} label="tables" head=${["table", { text: "rows", number: true }, { text: "overdue", number: true }, { text: "bytes", number: true }, "codec", "TTL", "local"]}>
       ${value.tables.map((t) => html`<tr key=${t.table} data-table=${t.table}><th scope="row">${t.table}</th>
-        ${t.err ? html`<td colspan="5" class="warn">${t.err}</td>` : html`<td data-label="rows" class="right">${count(t.rows)}</td><td data-label="bytes" class="right">${count(orNull(t.bytes))}</td>
+        ${t.err ? html`<td colspan="6" class="warn">${t.err}</td>` : html`<td data-label="rows" class="right">${count(t.rows)}</td><td data-label="overdue" class="right">${count(t.overdue)}</td>
+        <td data-label="bytes" class="right">${count(orNull(t.bytes))}</td>
         <td data-label="codec">${t.codec}</td><td data-label="TTL">${t.ttl ? duration(t.ttl) : dash}</td><td data-label="local">${t.local ? "yes" : "no"}</td>`}</tr>`)}<//>`}
     <${Filters} fields=${fields} filter=${filter} set=${set} busy=${busy} again=${again} />
     ${value && filter.key && html`<${Rows} of=${value.rows} name=${filter.key} />`}</section>`;
