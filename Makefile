@@ -96,7 +96,7 @@ SIM := GOGC=400 $(GO)
 # Most packages wait for a server half of their time, hence more at once than
 # there are cores here.
 race: ## all tests of what runs in several goroutines with the race detector
-	$(SIM) test -race -cpu 1 -parallel 4 -ldflags=-w -vet off -timeout $(TIMEOUT) -p 4 $(RACED)
+	RUNNEL_SIM_SEEDS=2 $(SIM) test -race -cpu 1 -parallel 4 -ldflags=-w -vet off -timeout $(TIMEOUT) -p 4 $(RACED)
 
 suites: ## what hurts workers and servers, with the race detector: conformance, cluster, upgrade, chaos; the first two also by position
 	@cd internal/test/upgrade && $(GO) build -trimpath -buildvcs=false -o /dev/null ./testdata/worker # not beside those leases
