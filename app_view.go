@@ -176,7 +176,7 @@ func (a *App) build(logger *slog.Logger) ([]*worker.Processor, error) {
 		if effective.anyConns && o.clustered() {
 			effective.ReadConns = clusterReadConns
 		}
-		p, err := r.build(&effective, logger.With("stream", r.stream, "processor", r.name), o.WorkerName)
+		p, err := r.build(&effective, logger.With("app", a.name, "worker", o.WorkerName, "stream", r.stream, "processor", r.name), o.WorkerName)
 		if err != nil {
 			return nil, err
 		}
