@@ -150,14 +150,12 @@ func (c Producer) appendRound(ctx context.Context, open []*part) (more, full []*
 			continue
 		}
 		budget -= size
-		if p.bare = p.wide || p.large(size) && c.transacts(ctx); p.bare {
-			p.weight = textWeight
-		}
 		now = append(now, p)
 	}
 	if len(now) == 0 {
 		return more, nil
 	}
+	c.chooseBare(ctx, now)
 	answers, broken := c.batches.Do(ctx, c.Conn, now, func(p *part) string { return p.log })
 	errs := make([]error, len(now))
 	var earlier []StreamPartition

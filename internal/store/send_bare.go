@@ -11,6 +11,9 @@ import (
 // its strings, so with one Redis takes more than twice as long for 64 KB.
 const largeRecord = 16 << 10
 
+// largeCall is for how many bytes of large records the look for room, a round trip of its own, is worth it.
+const largeCall = 256 << 10
+
 // spareShare is the share of a partition that has to be free beside large records. So many of them may be under way
 // at once, from all senders, before a partition can get longer than its metadata says: the look for room and what
 // appends them are two round trips. Where there is less room they are appended by the script, which does both.
@@ -19,11 +22,26 @@ const spareShare = 4
 // leastSpare is the least number of entries to keep free: partitions that are to be short keep to their length exactly.
 const leastSpare = 1024
 
-// large reports whether the records under way, of so many bytes, are to be appended without a script if the server
-// has transactions.
-func (p *part) large(size int) bool {
-	return size >= largeRecord*p.n && p.IDs == nil && p.Due == nil && p.meta.Kind != KindTopic && !p.exact &&
+// large reports whether the records under way may be appended without a script.
+func (p *part) large() bool {
+	return p.weight >= largeRecord*p.n && p.IDs == nil && p.Due == nil && p.meta.Kind != KindTopic && !p.exact &&
 		(p.meta.MaxLen <= 0 || p.meta.MaxLen/spareShare >= leastSpare)
+}
+
+// chooseBare chooses which of the records under way are appended without a script.
+func (c Producer) chooseBare(ctx context.Context, parts []*part) {
+	bytes := 0
+	for _, p := range parts {
+		if p.large() {
+			bytes += p.weight
+		}
+	}
+	may := bytes >= largeCall && c.transacts(ctx)
+	for _, p := range parts {
+		if p.bare = p.wide || may && p.large(); p.bare {
+			p.weight = textWeight
+		}
+	}
 }
 
 // asked returns for how many records there has to be room.

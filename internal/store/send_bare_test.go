@@ -130,11 +130,11 @@ func TestLargeRecordsKeepToTheLengthWhereRoomGetsScarce(t *testing.T) {
 func TestATransactionThatIsRefusedLeavesNothing(t *testing.T) {
 	e := realEnv(t)
 	e.bounded(0, OverflowReject)
-	e.must(e.sendLarge(e.ctx(), 0, 3, 1)[0].Err)
+	e.must(e.sendLarge(e.ctx(), 0, 4, 1)[0].Err)
 	log := e.keys.Partition("orders", 0)
 	refused := func(what, want string) {
 		t.Helper()
-		got := e.sendLarge(e.ctx(), 3, 3, 1)[0]
+		got := e.sendLarge(e.ctx(), 4, 5, 1)[0]
 		if got.Err == nil || !strings.Contains(got.Err.Error(), want) || got.Unknown || len(got.IDs) > 0 {
 			t.Errorf("%s: got %v, %v, %v", what, got.IDs, got.Unknown, got.Err)
 		}
@@ -142,20 +142,20 @@ func TestATransactionThatIsRefusedLeavesNothing(t *testing.T) {
 	e.must(e.raw.ConfigSet(e.ctx(), "maxmemory", "1").Err())
 	refused("no memory", "OOM")
 	e.must(e.raw.ConfigSet(e.ctx(), "maxmemory", "0").Err())
-	equal(t, "length", e.raw.XLen(e.ctx(), log).Val(), 3)
+	equal(t, "length", e.raw.XLen(e.ctx(), log).Val(), 4)
 	e.must(e.raw.Rename(e.ctx(), log, "away").Err())
 	e.must(e.raw.Set(e.ctx(), log, "x", 0).Err())
 	refused("a text", "WRONGTYPE")
 	e.must(e.raw.Rename(e.ctx(), "away", log).Err())
-	e.must(e.sendLarge(e.ctx(), 3, 3, 1)[0].Err)
-	equal(t, "records", fmt.Sprint(e.numbers(0)), "[0 1 2 3 4 5]")
+	e.must(e.sendLarge(e.ctx(), 4, 5, 1)[0].Err)
+	equal(t, "records", fmt.Sprint(e.numbers(0)), "[0 1 2 3 4 5 6 7 8]")
 
 	e.must(e.raw.Do(e.ctx(), "XADD", log, "18446744073709551615-18446744073709551614", "data", "last ").Err())
-	got := e.sendLarge(e.ctx(), 6, 3, 1)[0]
+	got := e.sendLarge(e.ctx(), 9, 5, 1)[0]
 	if got.Err == nil || got.Unknown {
 		t.Errorf("out of IDs: got %+v", got)
 	}
-	equal(t, "length", int(e.raw.XLen(e.ctx(), log).Val()), 7+len(got.IDs))
+	equal(t, "length", int(e.raw.XLen(e.ctx(), log).Val()), 10+len(got.IDs))
 }
 
 // Users who may not use transactions send by script; so do those who may no more.
