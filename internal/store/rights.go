@@ -144,8 +144,9 @@ func (c ACL) commands() []Right {
 	}
 	if _, is := c.extensions.Load(Tables); is {
 		rights = append(rights,
-			Right{Roles: keys.Produce, args: []any{"HSCAN", p.Own, 0}},         // all rows
-			Right{Roles: keys.Watch, args: []any{"ZSCORE", due.Due, "doctor"}}, // when one ends
+			Right{Roles: keys.Produce, args: []any{"HSCAN", p.Own, 0}},                    // all rows
+			Right{Roles: keys.Watch, args: []any{"ZSCORE", due.Due, "doctor"}},            // when one ends
+			Right{Roles: keys.Watch | keys.Operate, args: []any{"ZCOUNT", due.Due, 0, 0}}, // how many are over
 		)
 	}
 	if _, is := c.extensions.Load("schedule"); is {

@@ -72,7 +72,7 @@ func TestTablesNeedWhatIsDocumented(t *testing.T) {
 				}
 			}
 			for _, role := range []string{"watcher", "operator"} {
-				run(role, "orders/counts", "table", "ls")
+				run(role, `"rows":2,"overdue":0`, "table", "ls", "--output", "json")
 				run(role, "2\n", "table", "get", "orders/counts", "a")
 				run(role, `"key":"b"`, "table", "dump", "orders/counts")
 				run(role, "orders/counts", "processor", "info", "orders/count")
