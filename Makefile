@@ -87,9 +87,6 @@ OTHERS     := ./internal/store ./internal/stage ./internal/schedule ./internal/w
 SEQUENTIAL := internal/test/security examples/basic examples/fanout examples/outbox examples/telemetry examples/testing internal/entryid internal/keys internal/rules python internal/test/corpus internal/test/house internal/test/mutants scripts/recording
 RACED       = $$($(GO) list ./... | grep -v $(patsubst %,-e '/%$$',$(SEQUENTIAL) $(OTHERS:./%=%) $(SUITES:./%=%) $(ALONE:./%=%)))
 
-# They go first: each package has one processor there, and one that is left alone at the end lets the other rest.
-LONGEST    := . ./webhook ./runneltest ./schedule
-
 # Single tests of raced packages that stay out of the race detector: see tier.Sequential.
 UNRACED := TestSimOverflowSeeds|TestAPageTakesLittleMemory|TestManyExecutorsSettleWithinFiveSeconds|TestManyWorkersCostLittle|TestNewAppRuns|TestWorkerOfAPackage|TestKilledProcessesReachTheFixpoint|TestStoppedProcessesChangeNothing|TestWorkersComeAndGoOverManyEntities|TestCommandsRunWithoutAnyCode|TestABackfillSurvivesKills|TestAnInterruptedApplyOfSeveralJobsIsFinished|TestAPartitionThatForgetsDuringAnOperation|TestAReceiverThatIsDownForAnHour|TestKillsBetweenRequestAndAnswer|TestStopsBetweenRequestAndAnswer|TestMemoryThatIsShort|TestStormInACluster|TestStormWhileSlotsMove|TestBatchesWhileSlotsMove|TestFailoversLoseNothingThatWasAcknowledged
 
@@ -99,7 +96,7 @@ SIM := GOGC=400 $(GO)
 # Most packages wait for a server half of their time, hence more at once than
 # there are cores here.
 race: ## all tests of what runs in several goroutines with the race detector
-	RUNNEL_SIM_SEEDS=2 $(SIM) test -race -cpu 1 -parallel 4 -ldflags=-w -vet off -timeout $(TIMEOUT) -p 4 $(LONGEST) $(RACED)
+	RUNNEL_SIM_SEEDS=2 $(SIM) test -race -cpu 1 -parallel 4 -ldflags=-w -vet off -timeout $(TIMEOUT) -p 4 $(RACED)
 
 suites: ## what hurts workers and servers, with the race detector: conformance, cluster, upgrade, chaos; the first two also by position
 	@cd internal/test/upgrade && $(GO) build -trimpath -buildvcs=false -o /dev/null ./testdata/worker # not beside those leases
