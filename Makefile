@@ -22,7 +22,7 @@ test: ## before each commit, some minutes: format, vet, all tests that need noth
 	@scripts/setup-test.sh
 	@$(MAKE) --no-print-directory fmt vet quick smoke
 
-check: ## everything, 25 minutes: staticcheck, other systems, the race detector, real servers of three kinds, clusters, chaos, mutants, model, browser
+check: ## everything, 35 minutes on two cores: staticcheck, other systems, the race detector, real servers of three kinds, clusters, chaos, mutants, model, browser
 	@scripts/setup-test.sh
 	@$(MAKE) --no-print-directory slow-check staticcheck cross bench-check otel-check webhook-check tidy-check
 	@$(AT_ONCE) -j 2 race unraced
