@@ -17,16 +17,20 @@ func TestAReplicaIsLeft(t *testing.T) {
 	way := faultproxy.Start(t, e.addr)
 	c := try(Open(redisconn.Options{URL: "redis://" + way.Addr(), Keys: e.keys})).must(t)
 	defer c.Close()
-	for _, ids := range [][]string{{"", "", ""}, {"a", "b", "c"}} { // by either script
-		e.must(sendWith(e.ctx(), c, ids[0]).Err)
+	by := func(id string) func() Appended { return func() Appended { return sendWith(e.ctx(), c, id) } }
+	inTransaction := func() Appended {
+		return Producer{c.core}.Append(e.ctx(), []Append{{Stream: "orders", Records: large(0, 5, 64<<10)}})[0]
+	}
+	for _, send := range [][]func() Appended{{by(""), by(""), by("")}, {by("a"), by("b"), by("c")}, {inTransaction, inTransaction, inTransaction}} { // by either script, or none
+		e.must(send[0]().Err)
 		host, port, _ := strings.Cut(other.Addr(), ":")
 		e.must(e.raw.Do(e.ctx(), "REPLICAOF", host, port).Err())
 		way.SetTarget(other.Addr())
-		got := sendWith(e.ctx(), c, ids[1])
+		got := send[1]()
 		if !redisconn.ReplyHas(got.Err, "READONLY") || got.Unknown || len(got.IDs) > 0 {
 			t.Errorf("got %+v", got)
 		}
-		e.must(sendWith(e.ctx(), c, ids[2]).Err)
+		e.must(send[2]().Err)
 		e.must(e.raw.Do(e.ctx(), "REPLICAOF", "NO", "ONE").Err())
 		way.SetTarget(e.addr)
 		way.CutAll()

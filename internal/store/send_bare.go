@@ -111,11 +111,12 @@ func (c Producer) appendBare(ctx context.Context, parts []*part, errs []error) {
 	}
 }
 
-// bareCalls returns the commands that append the records under way.
+// bareCalls returns the commands that append the records under way. A write that changes nothing goes before a transaction:
+// go-redis drops a connection, as one to a replica has to be, for the error of the first command, and MULTI has none there.
 func (p *part) bareCalls(ctx context.Context) []*redisconn.Call {
-	calls := make([]*redisconn.Call, 0, p.n+2)
+	calls := make([]*redisconn.Call, 0, p.n+3)
 	if p.n > 1 {
-		calls = append(calls, redisconn.PlainCall(ctx, "MULTI"))
+		calls = append(calls, redisconn.PlainCall(ctx, "PEXPIRE", p.log, 1, "GT"), redisconn.PlainCall(ctx, "MULTI"))
 	}
 	for _, r := range p.rest[:p.n] {
 		calls = append(calls, redisconn.PlainCall(ctx, appendTexts([]any{"XADD", p.log, "*"}, r)...))
@@ -130,9 +131,9 @@ func (p *part) bareCalls(ctx context.Context) []*redisconn.Call {
 func bareIDs(calls []*redisconn.Call, n int) (ids []string, err error) {
 	appends := calls
 	if n > 1 {
-		appends = calls[1 : 1+n]
+		appends = calls[2 : 2+n]
 	}
-	if n == 1 || redisconn.IsReply(calls[0].Reply.Err()) { // no transaction: the right to it was taken away
+	if n == 1 || redisconn.IsReply(calls[1].Reply.Err()) { // no transaction: the right to it was taken away
 		for _, c := range appends {
 			id, err := c.Reply.Text()
 			if err != nil {
