@@ -1,6 +1,7 @@
 package store
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 
@@ -102,7 +103,11 @@ func (c Producer) appendBare(ctx context.Context, parts []*part, errs []error) {
 	weak, begin := c.Durably(ctx, calls), 0
 	for i, p := range parts {
 		if ends[i] > begin {
-			ids, err := bareIDs(calls[begin:ends[i]], p.n)
+			own := calls[begin:ends[i]]
+			ids, err := bareIDs(own, p.n)
+			if p.n > 1 && redisconn.ReplyHas(cmp.Or(own[1].Reply.Err(), own[len(own)-1].Reply.Err()), "NOPERM") {
+				c.transactions.Store(nil) // to be asked again
+			}
 			if errs[i] = p.add(ids, weak); errs[i] == nil {
 				errs[i] = err
 			}

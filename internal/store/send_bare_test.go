@@ -10,6 +10,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/runnel-go/runnel/internal/redisconn"
 	"github.com/runnel-go/runnel/internal/test/faultproxy"
 )
 
@@ -171,14 +172,24 @@ func TestLargeRecordsNeedNoTransactions(t *testing.T) {
 			equal(t, "records", fmt.Sprint(e.numbers(0)), "[0 1 2 3 4 5 6 7 8 9]")
 		})
 	}
-	e := realEnv(t)
-	e.bounded(50_000, OverflowReject)
-	e.must(e.sendLarge(e.ctx(), 0, 5, 1)[0].Err)
-	e.must(e.raw.Do(e.ctx(), "ACL", "SETUSER", "default", "-multi").Err())
-	got := e.sendLarge(e.ctx(), 5, 5, 1)[0]
-	e.must(got.Err)
-	equal(t, "IDs", len(got.IDs), 5)
-	equal(t, "records", fmt.Sprint(e.numbers(0)), "[0 1 2 3 4 5 6 7 8 9]")
+	for lacks, refused := range map[string]bool{"multi": false, "exec": true} {
+		e := realEnv(t)
+		e.bounded(50_000, OverflowReject)
+		e.must(e.sendLarge(e.ctx(), 0, 5, 1)[0].Err)
+		e.must(e.raw.Do(e.ctx(), "ACL", "SETUSER", "default", "-"+lacks).Err())
+		if refused {
+			if got := e.sendLarge(e.ctx(), 5, 5, 1)[0]; got.Unknown || !redisconn.ReplyHas(got.Err, "NOPERM") || len(got.IDs) > 0 {
+				t.Errorf("got %+v", got)
+			}
+		}
+		for i := range 2 {
+			got := e.sendLarge(e.ctx(), 5+5*i, 5, 1)[0]
+			e.must(got.Err)
+			equal(t, "IDs", len(got.IDs), 5)
+		}
+		equal(t, "records", fmt.Sprint(e.numbers(0)), "[0 1 2 3 4 5 6 7 8 9 10 11 12 13 14]")
+		equal(t, "the right is known to be gone", *e.transactions.Load(), false)
+	}
 }
 
 // A connection that ends before a transaction reached its end leaves nothing of it, one that ends behind it all of it; and the
