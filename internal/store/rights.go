@@ -192,7 +192,7 @@ func streamRights(p Partition) []Right {
 		{Roles: change, args: []any{"XGROUP", "DESTROY", p.Log, "doctor"}},
 		{Roles: most, args: []any{"XGROUP", "SETID", p.Log, "doctor", "$"}},
 		{Roles: keys.Operate, args: []any{"XDEL", p.Log, "0-1"}},
-		{Roles: most, Name: "@transaction", Rule: "+@transaction", args: []any{"DISCARD"}, Without: "calls with 256 KiB of records of 16 KiB and more take Redis twice as long"},
+		{Roles: most, Name: "@transaction", Rule: "+@transaction", args: []any{"DISCARD"}, Without: "large sends, of records of 16 KiB and more, take Redis twice as long"},
 		{Roles: keys.Everyone, args: []any{"INFO", "server"}, Without: "the state of the server is not checked: its role, persistence, memory and replicas"},
 		{Roles: keys.Work, args: []any{"CLIENT", "ID"}, Without: "CLIENT UNBLOCK and CLIENT KILL cannot be used"},
 		{Roles: keys.Work, args: []any{"CLIENT", "UNBLOCK", redisconn.NoConnection}, Without: "partitions are handed over later: up to a fifth of a second"},

@@ -9,10 +9,10 @@ import (
 )
 
 // Records of so many bytes, on average, are large: they are appended without a script. Lua copies and hashes each byte of
-// its strings, so with one Redis takes more than twice as long for 64 KB.
+// its strings, so a script takes Redis more than twice the time of XADD for 64 KB.
 const largeRecord = 16 << 10
 
-// largeCall is for how many bytes of large records the look for room, a round trip of its own, is worth it.
+// largeCall is the least number of bytes for which the look for room, a round trip of its own, is worth it.
 const largeCall = 256 << 10
 
 // spareShare is the share of a partition that has to be free beside large records. So many of them may be under way
