@@ -63,7 +63,7 @@ func (s *tableStorm) declare(o *runnel.Options) (*runnel.App, []*runnel.Stream[e
 func (s *tableStorm) build(o *runnel.Options) *runnel.App {
 	app, list := s.declare(o)
 	for i, name := range tableProcessors {
-		keyed := runnel.NewTable[exact.Row](list[i], "keys", &runnel.TableOptions{Codec: codec.JSON})
+		keyed := runnel.NewTable[exact.Row](list[i], "keys", &runnel.TableOptions{Codec: codec.JSON, TTL: s.ttl(i)})
 		whole := runnel.NewTable[exact.Row](list[i], "parts", &runnel.TableOptions{Codec: codec.JSON, Local: true})
 		count := func(ctx context.Context, events []*runnel.Event, marks []exact.Mark) error {
 			if err := s.pass(ctx); err != nil {
@@ -71,10 +71,13 @@ func (s *tableStorm) build(o *runnel.Options) *runnel.App {
 			}
 			for n, e := range events {
 				one, nonce := exact.Entry{Partition: e.Partition, ID: e.ID, Mark: marks[n]}, rand.Uint64()
-				add := func(r exact.Row) exact.Row { return r.Add(one, nonce, 0) }
-				keyed.Rows(ctx).Update(marks[n].Key, add)
-				whole.Rows(ctx).Update(exact.All, add)
-				if err := list[i+1].Emit(ctx, one.Outputs(nonce)...); err != nil {
+				until := uint64(0)
+				if ttl := s.ttl(i); ttl > 0 {
+					until = uint64(keyed.Rows(ctx).Now().Add(ttl).UnixMilli())
+				}
+				row := keyed.Rows(ctx).Update(marks[n].Key, func(r exact.Row) exact.Row { return r.Add(one, nonce, until) })
+				whole.Rows(ctx).Update(exact.All, func(r exact.Row) exact.Row { return r.Add(one, nonce, 0) })
+				if err := list[i+1].Emit(ctx, one.Outputs(nonce, row)...); err != nil {
 					return err
 				}
 				if k := marks[n].N % 50; i == 0 && s.order != 0 && (k == 7 || k == 9 && e.Attempt == 1) {
@@ -96,6 +99,15 @@ func (s *tableStorm) build(o *runnel.Options) *runnel.App {
 		list[i].Process(name, fn, opts)
 	}
 	return app
+}
+
+// ttl is after which time rows end of a processor: where each event is processed at its own time, which a batch has one of, and
+// what was parked comes to later.
+func (s *tableStorm) ttl(i int) time.Duration {
+	if s.batches || i == 0 && s.order != 0 {
+		return 0
+	}
+	return 500 * time.Millisecond
 }
 
 // pass takes its time. A worker that was killed does nothing behind it.
@@ -190,7 +202,7 @@ func (s *tableStorm) judge() {
 		return entries
 	}
 	for i, name := range tableProcessors {
-		stage := exact.Stage{Name: name, Events: read(i), Outputs: read(i + 1), Skipped: map[string]bool{}}
+		stage := exact.Stage{Name: name, Events: read(i), Outputs: read(i + 1), Skipped: map[string]bool{}, TTL: s.ttl(i).Milliseconds()}
 		if i == 0 {
 			stage.Order = map[runnel.RetryOrder]exact.Order{runnel.OrderKey: exact.InKey, runnel.OrderNone: exact.InNone}[s.order]
 		}

@@ -106,14 +106,38 @@ func (c TableStore) page(ctx context.Context, t Table, cursor uint64, match stri
 		}
 	}
 	redisconn.Pipeline(ctx, c.Retrying, calls)
+	var timeless []int
 	for i, call := range calls {
 		score, err := call.Reply.Result()
 		if err != nil && !errors.Is(err, redis.Nil) {
 			return nil, 0, fmt.Errorf("rows of %s: %w", t.Until, classify(err))
 		}
-		rows[i].Until = scoreOf(score)
+		if rows[i].Until = scoreOf(score); err != nil {
+			timeless = append(timeless, i)
+		}
 	}
-	return rows, next, nil
+	rows, err = c.lasting(ctx, t, rows, timeless)
+	return rows, next, err
+}
+
+// lasting drops those of some rows without a time that are not there any more: they have ended since they were read, and
+// were removed together with their times.
+func (c TableStore) lasting(ctx context.Context, t Table, rows []KeyedRow, timeless []int) ([]KeyedRow, error) {
+	if len(timeless) == 0 {
+		return rows, nil
+	}
+	keys := make([]string, len(timeless))
+	for n, i := range timeless {
+		keys[n] = rows[i].Key
+	}
+	values, err := c.Retrying.HMGet(ctx, t.Rows, keys...).Result()
+	if err != nil {
+		return nil, fmt.Errorf("rows of %s: %w", t.Rows, classify(err))
+	}
+	for n, i := range timeless {
+		rows[i].Value, rows[i].There = values[n].(string)
+	}
+	return slices.DeleteFunc(rows, func(r KeyedRow) bool { return !r.There }), nil
 }
 
 // An End is when a row ends, in ms since 1970 by its partition's time.

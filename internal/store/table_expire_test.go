@@ -1,8 +1,11 @@
 package store
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -97,4 +100,44 @@ func TestRowsThatCannotBeRemoved(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 	equal(t, "left", e.raw.HLen(e.ctx(), w.table.Rows).Val(), 202-128)
+}
+
+// behindScans does something after each HSCAN.
+type behindScans func()
+
+func (behindScans) DialHook(next redis.DialHook) redis.DialHook { return next }
+
+func (behindScans) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
+	return next
+}
+
+func (do behindScans) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
+	return func(ctx context.Context, cmd redis.Cmder) error {
+		defer func() {
+			if cmd.Name() == "hscan" {
+				do()
+			}
+		}()
+		return next(ctx, cmd)
+	}
+}
+
+// A commit removes rows that have ended while a page of them is read: they are none that stay for good.
+func TestRowsThatEndWhileTheyAreRead(t *testing.T) {
+	t.Parallel()
+	both(t, func(t *testing.T, e *env) {
+		w := e.atWork(0)
+		e.must(e.store(w.next(2, "1-9", w.rows(map[string]Row{
+			"ends": {Value: "1", There: true, Until: rowsTime + 1}, "stays": {Value: "2", There: true}, "ends later": {Value: "3", There: true, Until: rowsTime + 9},
+		}))))
+		e.Retrying.AddHook(behindScans(func() {
+			over := w.rows(nil)
+			over.Tables[0].Ended = rowsTime + 1
+			e.must(e.store(w.next(3, "1-9", over)))
+		}))
+		page, _, err := e.Page(e.ctx(), w.table, 0)
+		e.must(err)
+		slices.SortFunc(page, func(a, b KeyedRow) int { return strings.Compare(a.Key, b.Key) })
+		equal(t, "rows", page, []KeyedRow{{"ends later", Row{"3", rowsTime + 9, true}}, {"old", Row{"0", 0, true}}, {"stays", Row{"2", 0, true}}})
+	})
 }

@@ -47,10 +47,10 @@ func (m *marked) process() {
 	m.marks.Process("fold", runnel.Each(func(ctx context.Context, e *runnel.Event, mark exact.Mark) error {
 		one, nonce := exact.Entry{Partition: e.Partition, ID: e.ID, Mark: mark}, rand.Uint64()
 		add := func(r exact.Row) exact.Row { return r.Add(one, nonce, 0) }
-		m.keys.Rows(ctx).Update(mark.Key, add)
+		row := m.keys.Rows(ctx).Update(mark.Key, add)
 		m.parts.Rows(ctx).Update(exact.All, add)
 		dawdle(ctx)
-		return m.folds.Emit(ctx, one.Outputs(nonce)...)
+		return m.folds.Emit(ctx, one.Outputs(nonce, row)...)
 	}), &runnel.ProcessorOptions{
 		Tables: []runnel.State{m.keys, m.parts},
 		Retry:  &runnel.Retry{Max: 1000, MinBackoff: 20 * time.Millisecond, MaxBackoff: 200 * time.Millisecond, Order: runnel.OrderPartition},

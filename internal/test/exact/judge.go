@@ -51,9 +51,9 @@ func (v *Verdict) fault(format string, args ...any) {
 // Judge compares what is found with the events.
 func (s Stage) Judge() *Verdict {
 	v := &Verdict{}
-	nonces := s.judgeOutputs(v)
+	executions := s.judgeOutputs(v)
 	for p, events := range s.Events {
-		s.judgeRows(v, p, events, nonces)
+		s.judgeRows(v, p, events, executions)
 	}
 	if s.Pause > 0 {
 		s.judgeEnds(v)
@@ -62,8 +62,8 @@ func (s Stage) Judge() *Verdict {
 }
 
 // judgeOutputs checks that each event has its outputs, each once, of one execution and in the order of the events. It
-// returns the nonces of these.
-func (s Stage) judgeOutputs(v *Verdict) (nonces map[string]uint64) {
+// returns one output of each.
+func (s Stage) judgeOutputs(v *Verdict) (executions map[string]Mark) {
 	known, at := map[string]Mark{}, map[string]int{}
 	for _, events := range s.Events {
 		v.Events += len(events)
@@ -71,7 +71,7 @@ func (s Stage) judgeOutputs(v *Verdict) (nonces map[string]uint64) {
 			known[e.Event()], at[e.Event()] = e.Mark, i
 		}
 	}
-	nonces = map[string]uint64{}
+	executions = map[string]Mark{}
 	found := map[string]int{} // by event and number
 	for _, outs := range s.Outputs {
 		last := map[string]int{} // position of the last event, by lane
@@ -79,16 +79,16 @@ func (s Stage) judgeOutputs(v *Verdict) (nonces map[string]uint64) {
 		for _, o := range outs {
 			m := o.Mark
 			of, there := known[m.From]
-			switch nonce, seen := nonces[m.From]; {
+			switch one, seen := executions[m.From]; {
 			case !there:
 				v.fault("%s: output %s is of event %s, which is not there", s.Name, o.Event(), m.From)
 				continue
 			case s.Skipped[m.From]:
 				v.fault("%s: output %s is of event %s, which is to have none", s.Name, o.Event(), m.From)
-			case seen && nonce != m.Nonce:
+			case seen && (one.Nonce != m.Nonce || one.Chain != m.Chain):
 				v.fault("%s: outputs of event %s are of several executions", s.Name, m.From)
 			}
-			nonces[m.From] = m.Nonce
+			executions[m.From] = m
 			found[fmt.Sprint(m.From, " ", m.Nth)]++
 			if m.Key != of.Key || m.N != of.N {
 				v.fault("%s: output %s is not that of event %s", s.Name, o.Event(), m.From)
@@ -111,7 +111,7 @@ func (s Stage) judgeOutputs(v *Verdict) (nonces map[string]uint64) {
 			}
 		}
 	}
-	return nonces
+	return executions
 }
 
 // lane names what an output stands in order with.
@@ -123,14 +123,15 @@ func (s Stage) lane(m Mark) string {
 	return partition
 }
 
-// judgeRows compares the rows of a partition with the fold over its events.
-func (s Stage) judgeRows(v *Verdict, p int, events []Entry, nonces map[string]uint64) {
+// judgeRows compares the rows of a partition with the fold over its events, and what each execution has found with the fold up to there.
+func (s Stage) judgeRows(v *Verdict, p int, events []Entry, executions map[string]Mark) {
 	keys, all, now := map[string]Row{}, Row{}, int64(0)
 	for _, e := range events {
 		if s.Skipped[e.Event()] {
 			continue
 		}
-		nonce := nonces[e.Event()]
+		one := executions[e.Event()]
+		nonce := one.Nonce
 		all = all.Add(e, nonce, 0)
 		before, until := keys[e.Mark.Key], int64(0)
 		if s.TTL > 0 {
@@ -140,7 +141,11 @@ func (s Stage) judgeRows(v *Verdict, p int, events []Entry, nonces map[string]ui
 				before = Row{}
 			}
 		}
-		keys[e.Mark.Key] = before.Add(e, nonce, uint64(until))
+		row := before.Add(e, nonce, uint64(until))
+		keys[e.Mark.Key] = row
+		if one.Chain != row.Chain && s.Order != InNone {
+			v.fault("%s: event %s has made another row of %s than %+v", s.Name, e.Event(), e.Mark.Key, row)
+		}
 	}
 	now += s.Pause // when the last row of the other table has ended
 	v.Rows += len(s.Keys[p])

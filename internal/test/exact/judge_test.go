@@ -21,7 +21,7 @@ func perfect(n int) exact.Stage {
 		events = append(events, e)
 		rows[e.Mark.Key] = rows[e.Mark.Key].Add(e, nonce, 0)
 		all = all.Add(e, nonce, 0)
-		for _, m := range e.Outputs(nonce) {
+		for _, m := range e.Outputs(nonce, rows[e.Mark.Key]) {
 			outs = append(outs, exact.Entry{ID: fmt.Sprint(2000+len(outs), "-0"), Mark: m})
 		}
 	}
@@ -43,6 +43,7 @@ func TestJudge(t *testing.T) {
 		{"an output comes twice", func(s *exact.Stage) { s.Outputs[0] = append(outs(s), outs(s)[len(outs(s))-1]) }, "pkn"},
 		{"an output of no event", func(s *exact.Stage) { s.Events[0] = s.Events[0][:9] }, "pkn"},
 		{"an output is of another execution", func(s *exact.Stage) { outs(s)[3].Mark.Nonce++ }, "pkn"},
+		{"an output is of another row", func(s *exact.Stage) { outs(s)[3].Mark.Chain++ }, "pk"},
 		{"an output is of another event", func(s *exact.Stage) { outs(s)[3].Mark.N++ }, "pkn"},
 		{"outputs of two keys change places", func(s *exact.Stage) { outs(s)[3], outs(s)[4] = outs(s)[4], outs(s)[3] }, "p"},
 		{"outputs of a key change places", func(s *exact.Stage) { outs(s)[2], outs(s)[4] = outs(s)[4], outs(s)[2] }, "pk"},
@@ -80,15 +81,17 @@ func TestJudgeOfRowsThatEnd(t *testing.T) {
 	}
 	events := []exact.Entry{at(1000, 1), at(1050, 2), at(1150, 3)}
 	s := exact.Stage{Events: [][]exact.Entry{events}, TTL: 100, Outputs: [][]exact.Entry{nil}}
-	all := exact.Row{}
+	all, last := exact.Row{}, exact.Row{}
 	for i, e := range events {
 		all = all.Add(e, uint64(i), 0)
-		for _, m := range e.Outputs(uint64(i)) {
+		if last = last.Add(e, uint64(i), 1250); i == 2 {
+			last = exact.Row{}.Add(e, 2, 1250)
+		}
+		for _, m := range e.Outputs(uint64(i), last) {
 			s.Outputs[0] = append(s.Outputs[0], exact.Entry{ID: fmt.Sprint(2000+i, "-0"), Mark: m})
 		}
 	}
 	s.Parts = []map[string]exact.Row{{exact.All: all}}
-	last := exact.Row{}.Add(events[2], 2, 1250)
 	for _, tt := range []struct {
 		name  string
 		rows  map[string]exact.Row
@@ -103,6 +106,11 @@ func TestJudgeOfRowsThatEnd(t *testing.T) {
 			t.Errorf("%s: %v", tt.name, v)
 		}
 	}
+	s.Keys = []map[string]exact.Row{{"k": last}}
+	s.Outputs[0][len(s.Outputs[0])-1].Mark.Chain++
+	if v := s.Judge(); len(v.Faults) != 1 {
+		t.Errorf("an event that has found another row: %v", v)
+	}
 }
 
 // The events of a stream that is trimmed are known by what was emitted for them.
@@ -110,7 +118,7 @@ func TestSources(t *testing.T) {
 	want := perfect(12).Events[0]
 	var outs []exact.Entry
 	for i := range want {
-		for _, m := range want[len(want)-1-i].Outputs(1) {
+		for _, m := range want[len(want)-1-i].Outputs(1, exact.Row{}) {
 			m.Of = &want[len(want)-1-i].Mark
 			outs = append(outs, exact.Entry{Mark: m})
 		}

@@ -13,6 +13,7 @@ type Mark struct {
 	From  string `json:"from,omitempty"` // the event that it was emitted for
 	Nth   int    `json:"nth,omitempty"`  // of the outputs of that event, from 0
 	Nonce uint64 `json:"nonce,omitempty"`
+	Chain uint64 `json:"chain,omitempty"` // of the row of its key, behind that event
 	Of    *Mark  `json:"of,omitempty"` // that event, where its stream is trimmed
 }
 
@@ -37,10 +38,10 @@ func outputs(n int64) int {
 	return 1
 }
 
-// Outputs returns what an execution emits for an event.
-func (e Entry) Outputs(nonce uint64) (out []Mark) {
+// Outputs returns what an execution emits for an event, which has made the row of its key this one.
+func (e Entry) Outputs(nonce uint64, row Row) (out []Mark) {
 	for nth := range outputs(e.Mark.N) {
-		out = append(out, Mark{Key: e.Mark.Key, N: e.Mark.N, From: e.Event(), Nth: nth, Nonce: nonce})
+		out = append(out, Mark{Key: e.Mark.Key, N: e.Mark.N, From: e.Event(), Nth: nth, Nonce: nonce, Chain: row.Chain})
 	}
 	return out
 }

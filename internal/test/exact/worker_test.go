@@ -169,10 +169,10 @@ func (c *counter) process(ctx context.Context, events []*runnel.Event, marks []e
 		if c.TTL {
 			until = uint64(keys.Now().Add(ttl).UnixMilli())
 		}
-		keys.Update(marks[i].Key, func(r exact.Row) exact.Row { return r.Add(one, nonce, until) })
+		row := keys.Update(marks[i].Key, func(r exact.Row) exact.Row { return r.Add(one, nonce, until) })
 		parts.Update(exact.All, func(r exact.Row) exact.Row { return r.Add(one, nonce, 0) })
 		visits.Update(marks[i].Key, func(r exact.Row) exact.Row { return r.Visit(marks[i], 0) })
-		out := one.Outputs(nonce)
+		out := one.Outputs(nonce, row)
 		for n := range out {
 			if !c.first && c.Narrow {
 				out[n].Of = &marks[i]

@@ -11,7 +11,7 @@ import (
 func TestOnce(t *testing.T) {
 	event := exact.Entry{ID: "1000-0", Mark: exact.Mark{Key: "k", N: 1}}
 	row := exact.Row{}.Add(event, 7, 0)
-	outs := []exact.Entry{{ID: "2000-0", Mark: event.Outputs(7)[0]}}
+	outs := []exact.Entry{{ID: "2000-0", Mark: event.Outputs(7, row)[0]}}
 	stage := exact.Stage{
 		Name: "fold", Events: [][]exact.Entry{{event}}, Outputs: [][]exact.Entry{outs}, Skipped: map[string]bool{},
 		Keys: []map[string]exact.Row{{"k": row}}, Parts: []map[string]exact.Row{{exact.All: row}},

@@ -46,6 +46,7 @@ var tableMutants = map[string][]mutant{
 		{"large records of a call are appended together", "internal/store/send_bare.go", `"MULTI"))`, `"PING"))`, "TestLargeRecordsStayInOrderWhileMemoryIsShort"},
 		{"a replica is noticed before a transaction", "internal/store/send_bare.go", `"PEXPIRE", p.log, 1, "GT"`, `"EXISTS", p.log`, "TestAReplicaIsLeft"},
 		{"what was appended without a transaction is known", "internal/store/send_bare.go", "if n == 1 || redisconn.IsReply(calls[1].Reply.Err()) {", "if n == 1 {", "TestLargeRecordsNeedNoTransactions"},
+		{"a row that was removed while a page was read is none without an end", "internal/store/table.go", "!r.There })", "false })", "TestRowsThatEndWhileTheyAreRead"},
 		{"changes are those of the tenure", commitLua, "if saved[1] ~= ARGV[1] then", "if false then", changesNotDone},
 		{"changes that were stored are not stored again", commitLua, "if number <= done then return 'AGAIN' end", "", changesNotDone},
 		{
