@@ -3,7 +3,6 @@ package runnel
 import (
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
 	"time"
 
@@ -99,6 +98,11 @@ func (c *consumer[T]) end(e rows.Ending, bad error, attempt int) (again bool, er
 	if !e.There {
 		return false, c.ending(e, remove)
 	}
+	failed := &rows.EndError{Table: t.name, Key: e.Key, At: e.At}
+	if skip := c.src.Rows.Skip; skip != "" && skip == failed.Name() {
+		failed.Err = errSkipped
+		return false, c.keep(e, 0, failed)
+	}
 	if err = bad; err == nil {
 		err = c.ending(e, func(in *rows.Table) error {
 			in.Delete(e.Key)
@@ -108,7 +112,7 @@ func (c *consumer[T]) end(e rows.Ending, bad error, attempt int) (again bool, er
 	if err == nil || c.refused {
 		return false, err
 	}
-	err = fmt.Errorf("table %s: end of the row of key %q: %w", t.name, e.Key, err)
+	failed.Err, err = err, failed
 	f := judge(err, c.retry)
 	switch {
 	case c.ctx.Err() != nil:
@@ -119,10 +123,7 @@ func (c *consumer[T]) end(e rows.Ending, bad error, attempt int) (again bool, er
 	case f == nil:
 		return false, err
 	case c.retry == nil || f.Verdict == verdict.Dead || attempt >= c.retry.Max:
-		t.config.Budget.Kept.Add(1)
-		c.log.LogAttrs(c.ctx, slog.LevelError, "row kept without an end", slog.Int("partition", c.src.Partition),
-			slog.Int("attempt", attempt), slog.Any("err", err), slog.String("help", help.RowKept))
-		return false, c.ending(e, func(in *rows.Table) error { in.Keep(e.Key); return nil })
+		return false, c.keep(e, attempt, err)
 	}
 	wait := c.retry.Wait(attempt)
 	if f.After != nil {
@@ -134,6 +135,17 @@ func (c *consumer[T]) end(e rows.Ending, bad error, attempt int) (again bool, er
 		return false, errEnded
 	}
 	return true, nil
+}
+
+// errSkipped is why a row stays that an operator wants skipped.
+var errSkipped = errors.New("it is skipped, as an operator said")
+
+// keep lets a row that has ended stay for good, as the log tells.
+func (c *consumer[T]) keep(e rows.Ending, attempt int, why error) error {
+	c.atomic.tables[e.Table].config.Budget.Kept.Add(1)
+	c.log.LogAttrs(c.ctx, slog.LevelError, "row kept without an end", slog.Int("partition", c.src.Partition),
+		slog.Int("attempt", attempt), slog.Any("err", why), slog.String("help", help.RowKept))
+	return c.ending(e, func(in *rows.Table) error { in.Keep(e.Key); return nil })
 }
 
 // ending is the iteration of a row that ends: what fn changes and emits is committed without an event, or undone.

@@ -52,7 +52,7 @@ type Released struct {
 }
 
 // Release ends the quarantine of a partition, once its cause is fixed: the owner retries the event
-// that failed, or with skip passes it over, unprocessed. A partition that is not quarantined is a
+// that failed, or with skip passes it over, unprocessed; a row whose end failed stays without one. A partition that is not quarantined is a
 // *NotQuarantinedError.
 func (c *Client) Release(ctx context.Context, stream, processor string, partition int, skip bool) (Released, error) {
 	client, m, err := c.registered(ctx, stream, processor)

@@ -16,7 +16,7 @@ func quarantineCommand(p *program) *cobra.Command {
 		"PROG quarantine ls")
 	release := p.command("release STREAM/PROCESSOR", "end the quarantine of a partition, once its cause is mended", flagList{
 		newFlag(flagPartition, 0, "partition `N` (default none)"),
-		newFlag("skip", false, "pass over the event that was the cause, unprocessed"),
+		newFlag("skip", false, "pass over the event that was the cause, unprocessed; a row whose end was the cause stays without one"),
 		yesFlag(),
 	}, runRelease,
 		"PROG quarantine release orders/printer --partition 3",
@@ -36,7 +36,7 @@ func runRelease(ctx context.Context, s *session, c *call) error {
 		if err := s.admin.CheckScope(ctx, admin.PartitionScope(s.stream, s.processor, n)); err != nil {
 			return err
 		}
-		if err := s.confirm(c, "Pass over the event, unprocessed, at which partition %d of %s/%s is quarantined?", n, s.stream, s.processor); err != nil {
+		if err := s.confirm(c, "Pass over the event, or end of a row, unprocessed, at which partition %d of %s/%s is quarantined?", n, s.stream, s.processor); err != nil {
 			return err
 		}
 	}
@@ -50,7 +50,10 @@ func runRelease(ctx context.Context, s *session, c *call) error {
 // releasedText describes a quarantine that was ended.
 func releasedText(r admin.Released) string {
 	did, reason := "released", words.Summary(r.Reason)
-	if r.Skipped {
+	switch {
+	case r.Skipped && r.Event == "":
+		did = "released, the row stays without an end"
+	case r.Skipped:
 		did, reason = "released, event "+r.Event+" is passed over", words.Reason(r.Event, r.Reason)
 	}
 	return fmt.Sprintf("%s/%s partition %d: %s; it was quarantined for: %s", r.Stream, r.Processor, r.Partition, did, reason)

@@ -53,8 +53,10 @@ func TestQuarantineRelease(t *testing.T) {
 func TestReleaseOfAQuarantineWithoutAnEvent(t *testing.T) {
 	s, ada, _ := two(t, 2)
 	ada.must(ada.c.Quarantine(t.Context(), ada.place, ada.tenure, store.Quarantine{Reason: "no database"}))
-	s.untyped("quarantine", "release", "orders/printer", "--partition", "0", "--skip", "--yes").want(t, 1, "", "the quarantine names no event that could be skipped")
+	s.untyped("quarantine", "release", "orders/printer", "--partition", "0", "--skip", "--yes").want(t, 1, "", "the quarantine names no event or row that could be skipped")
 	s.untyped("quarantine", "release", "orders/printer", "--partition", "0").want(t, 0, "released", "")
+	ada.must(ada.c.Quarantine(t.Context(), ada.place, ada.tenure, store.Quarantine{Reason: "no ink", Ending: store.EndName("open", "ada", 7)}))
+	s.untyped("quarantine", "release", "orders/printer", "--partition", "0", "--skip", "--yes").want(t, 0, "orders/printer partition 0: released, the row stays without an end; it was quarantined for: no ink\n", "")
 }
 
 // A quarantine outlives its worker. After the release a worker begins at the event, or with --skip

@@ -3,6 +3,7 @@ package rows
 import (
 	"cmp"
 	"container/heap"
+	"fmt"
 	"math"
 	"slices"
 
@@ -158,6 +159,24 @@ type Ending struct {
 	Value any  // nil where there is no row
 	There bool // false for a time that is left of a row that is gone: it is to be deleted, and nothing more
 }
+
+// An EndError is the error of a row's end.
+type EndError struct {
+	Table, Key string
+	At         int64
+	Err        error
+}
+
+// Error names table and key.
+func (e *EndError) Error() string {
+	return fmt.Sprintf("table %s: end of the row of key %q: %v", e.Table, e.Key, e.Err)
+}
+
+// Unwrap returns Err.
+func (e *EndError) Unwrap() error { return e.Err }
+
+// Name names the end among all of the processor in its partition.
+func (e *EndError) Name() string { return store.EndName(e.Table, e.Key, e.At) }
 
 // Ending returns the row that ends first by a time, of the tables that call a function; ok is false if there is none. It
 // blocks while Redis is asked, behind all that was done before. An error is that of a row that cannot be decoded, with

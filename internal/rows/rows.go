@@ -36,6 +36,9 @@ type Partition struct {
 	// AnyKey lets rows be set whose keys belong to other partitions: where all events are in one, in tests.
 	AnyKey bool
 
+	// Skip is the end of a row that an operator wants skipped, by its EndError.Name; "" for none.
+	Skip string
+
 	inside  bool  // an iteration is under way
 	now     int64 // the partition's time, in ms
 	latest  int64 // that was reached: now is earlier only while a row ends

@@ -41,6 +41,7 @@ type Takeover struct {
 	SetAside        []string    // what was taken out of the partition behind Committed, in any order: it comes again, only to be acked
 	Quarantine      *Quarantine // nil: the partition is not quarantined
 	Skip            string      // the event that an operator wants skipped, "" for none
+	SkipEnd         string      // or the end of a row, by its EndName
 	OperatorVersion int64       // as in LeaseResult
 	Parked          int64       // number of parked events
 	Now             int64       // the server's clock, in milliseconds
@@ -118,7 +119,7 @@ func parseTakeover(reply []any) (Takeover, error) {
 	pos := Takeover{
 		Epoch: f.number("epoch"), Committed: f.text("floor"), Read: f.number("read"), Found: Found(f.text("found")),
 		Delivered: f.text("given"), Crashed: f.number("unclean") == 1, Suspect: f.text("suspect"), Deaths: int(f.number("deaths")),
-		SetAside: strings.Fields(f.text("aside")), Skip: f.text("skip"), OperatorVersion: f.number("poke"), Parked: f.number("parked"), Lost: f.number("lost"), Gone: f.number("gone"), Missed: f.number("missed"), Now: f.number("now"),
+		SetAside: strings.Fields(f.text("aside")), OperatorVersion: f.number("poke"), Parked: f.number("parked"), Lost: f.number("lost"), Gone: f.number("gone"), Missed: f.number("missed"), Now: f.number("now"),
 	}
 	if f.err != nil {
 		return Takeover{}, f.err
@@ -126,6 +127,9 @@ func parseTakeover(reply []any) (Takeover, error) {
 	var err error
 	if pos.Quarantine, err = parseQuarantine(f.text("quarantine")); err != nil {
 		return pos, err
+	}
+	if pos.Skip = f.text("skip"); strings.HasPrefix(pos.Skip, endPrefix) {
+		pos.Skip, pos.SkipEnd = "", pos.Skip
 	}
 	if pos.Forgotten = parseForgotten(f.text("forgotten")); pos.Forgotten != nil && pos.Forgotten.Epoch != pos.Epoch {
 		pos.Forgotten = nil

@@ -1,15 +1,26 @@
 package store
 
 import (
+	"cmp"
 	"context"
+	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strconv"
 
 	"github.com/redis/go-redis/v9"
 )
 
 const quarantineVersion = 1
+
+// endPrefix begins the names of ends. No entry ID begins with it.
+const endPrefix = "end "
+
+// EndName names the end of a row that ends once, at a time in ms.
+func EndName(table, key string, at int64) string {
+	return endPrefix + table + " " + strconv.FormatInt(at, 10) + " " + base64.RawURLEncoding.EncodeToString([]byte(key))
+}
 
 // A Quarantine is why a partition stands still until an operator ends that, or why a worker halted.
 type Quarantine struct {
@@ -19,6 +30,7 @@ type Quarantine struct {
 	Worker  string `json:"worker"`
 	At      int64  `json:"at"`              // ms
 	Epoch   int64  `json:"epoch,omitempty"` // of the ownership, where there is no event
+	Ending  string `json:"end,omitempty"`   // "" when it was not at the end of a row; else EndName
 }
 
 // Quarantine stores that a partition of the ownership is quarantined: later takeovers return it,
@@ -61,12 +73,12 @@ func (c RetryStore) quarantine(ctx context.Context, p Partition) (string, error)
 	return text, nil
 }
 
-// ErrNothingToSkip is returned if a quarantine names no event.
-var ErrNothingToSkip = errors.New("the quarantine names no event that could be skipped")
+// ErrNothingToSkip is returned if a quarantine names neither an event nor the end of a row.
+var ErrNothingToSkip = errors.New("the quarantine names no event or row that could be skipped")
 
 // ReleaseQuarantine ends the quarantine of a partition and returns it; ok is false if there is
-// none. With skip, its event is passed over, unprocessed: later takeovers return it as Skip. If
-// there is no event, the error is ErrNothingToSkip. A quarantine that begins meanwhile is left
+// none. With skip, its event is passed over, unprocessed: later takeovers return it as Skip, or the end
+// of a row as SkipEnd. If there is neither, the error is ErrNothingToSkip. A quarantine that begins meanwhile is left
 // alone. It retries while its outcome is unknown and ctx lives, and may be repeated. It changes
 // LeaseResult.OperatorVersion and sends the owner a hint, best effort.
 func (c Operator) ReleaseQuarantine(ctx context.Context, p Partition, skip bool) (q Quarantine, ok bool, err error) {
@@ -81,7 +93,7 @@ func (c Operator) ReleaseQuarantine(ctx context.Context, p Partition, skip bool)
 		}
 		event := ""
 		if skip {
-			if event = q.Event; event == "" {
+			if event = cmp.Or(q.Event, q.Ending); event == "" {
 				return *q, false, p.wrap("resume", ErrNothingToSkip)
 			}
 		}

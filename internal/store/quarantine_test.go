@@ -76,6 +76,13 @@ func TestResetForgetsWhatToSkip(t *testing.T) {
 		equal(t, "skip", e.own(p, tenure(bob, 1)).Skip, "1-1")
 		try(e.Reset(e.ctx(), p, tenure(bob, 1), "0-0")).must(t)
 		equal(t, "skip after a reset", e.own(p, me).Skip, "")
+
+		end := EndName("open", "ada\x00\xff", 7)
+		e.must(e.Quarantine(e.ctx(), p, me, Quarantine{Reason: "no ink", Ending: end}))
+		_, _, err = e.ReleaseQuarantine(e.ctx(), p, true)
+		e.must(err)
+		pos := e.own(p, tenure(bob, 1))
+		equal(t, "skip of an end", []string{pos.Skip, pos.SkipEnd}, []string{"", end})
 	})
 }
 

@@ -107,7 +107,7 @@ func newPartition(m *member, place store.Partition, number store.Claim, pos stor
 	p.source.given, p.source.turn.of = pos.Delivered, m.w.isolation
 	p.source.timing = timing{to: m.latencies.partition(place.Number), behind: &m.latencies.behind, running: &p.running}
 	p.source.restore(m, pos)
-	p.prepare(m, pos.Committed)
+	p.prepare(m, pos)
 	p.outbox = newOutbox(m, p)
 	own := context.WithValue(context.WithoutCancel(m.ctx), ownershipKey{}, &Ownership{p: p, m: m, again: newSignal()})
 	p.ctx, p.cancel = context.WithCancelCause(own)

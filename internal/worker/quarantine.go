@@ -2,10 +2,12 @@ package worker
 
 import (
 	"context"
+	"errors"
 
 	"github.com/runnel-go/runnel/internal/entryid"
 	"github.com/runnel-go/runnel/internal/help"
 	"github.com/runnel-go/runnel/internal/retryqueue"
+	"github.com/runnel-go/runnel/internal/rows"
 	"github.com/runnel-go/runnel/internal/store"
 )
 
@@ -52,7 +54,11 @@ func (s *partitionSource) notify() {
 
 // failure returns the stored form of an event that stopped the partition or the worker.
 func (s *redisStore) failure(event string, err error) store.Quarantine {
-	return store.Quarantine{Reason: retryqueue.ErrorText(err), Event: event, Worker: s.i.w.name, At: s.Now()}
+	q := store.Quarantine{Reason: retryqueue.ErrorText(err), Event: event, Worker: s.i.w.name, At: s.Now()}
+	if end := (*rows.EndError)(nil); event == "" && errors.As(err, &end) {
+		q.Ending = end.Name()
+	}
+	return q
 }
 
 func (s *redisStore) quarantine(q store.Quarantine) error {

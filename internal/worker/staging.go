@@ -242,12 +242,12 @@ func (s rowSource) Page(t store.Table, cursor uint64) (page []store.KeyedRow, ne
 }
 
 // prepare makes the staging of an ownership, if the processor is atomic.
-func (p *partition) prepare(m *member, committed string) {
+func (p *partition) prepare(m *member, pos store.Takeover) {
 	if !m.p.Atomic {
 		return
 	}
-	p.staging = &staging{rows: &rows.Partition{}, refusals: outage.New(p.log, "commit", &m.count.Errors)}
-	p.staging.rows.From(committed)
+	p.staging = &staging{rows: &rows.Partition{Skip: pos.SkipEnd}, refusals: outage.New(p.log, "commit", &m.count.Errors)}
+	p.staging.rows.From(pos.Committed)
 	for _, t := range m.p.Tables {
 		t.Place = m.w.client.Table(m.p.Stream, t.Name, p.keys.Number)
 		t.Place.Lasting = !t.Ends

@@ -35,7 +35,7 @@ function Partition({ d, n, actions, rules, name }) {
   const note = d.notes[n] || {}, state = stateOf(d, n), owner = ownerName(d, n);
   const release = (skip) => confirm({
     title: `Release partition ${n} of ${name}?`, danger: skip, action: "release", button: skip ? "Skip and release" : "Release",
-    text: skip ? `Event ${note.quarantine.event || "that was the cause"} is passed over, unprocessed.` : "The event that was the cause is processed again. Mend the cause first.",
+    text: skip ? `${note.quarantine.event ? `Event ${note.quarantine.event} is passed over, unprocessed` : "The row whose end was the cause stays without one"}.` : "The event that was the cause is processed again. Mend the cause first.",
     body: { processor: name, partition: n, skip },
   });
   return html`<section class="partition" aria-label=${`partition ${n}`} data-chosen=${n}>

@@ -2,7 +2,7 @@
 -- the owner. Repeated it changes nothing more.
 --
 -- KEYS    1 ownership hash
--- ARGV    1 the quarantine as it is stored   2 event to pass over, '' for none
+-- ARGV    1 the quarantine as it is stored   2 event or end of a row to pass over, '' for none
 -- Returns 1 ended, now or before, 0 another one is stored, or something else is
 --         passed over
 local stored = redis.call('HGET', KEYS[1], 'quarantine')

@@ -14,7 +14,7 @@ type Mark struct {
 	Nth   int    `json:"nth,omitempty"`  // of the outputs of that event, from 0
 	Nonce uint64 `json:"nonce,omitempty"`
 	Chain uint64 `json:"chain,omitempty"` // of the row of its key, behind that event
-	Of    *Mark  `json:"of,omitempty"` // that event, where its stream is trimmed
+	Of    *Mark  `json:"of,omitempty"`    // that event, where its stream is trimmed
 }
 
 // An Entry is a mark in a stream.

@@ -16,7 +16,7 @@ const PatienceVariable = "RUNNEL_TEST_PATIENCE"
 
 func patience() time.Duration {
 	d, _ := time.ParseDuration(os.Getenv(PatienceVariable))
-	return cmp.Or(d, time.Minute)
+	return cmp.Or(d, 5*time.Minute)
 }
 
 // Eventually waits until done reports true. After Patience it fails the test, with what it
