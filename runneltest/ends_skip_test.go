@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"testing"
 	"time"
 
@@ -12,64 +13,82 @@ import (
 	"github.com/runnel-go/runnel/runneltest"
 )
 
+// badKey is the key of a row whose end fails until that is mended.
+const badKey = "bad\x00\xff"
+
+// A badEnd is an app with sums that end, and what has ended.
+type badEnd struct {
+	app    *runnel.App
+	orders *runnel.Stream[order]
+
+	mu     sync.Mutex
+	mended bool
+	ended  []string
+}
+
+func (b *badEnd) build(o *runnel.Options) *runnel.App {
+	b.app = runnel.New("sim", o)
+	b.orders = runnel.NewStream(b.app, "orders", func(o order) string { return o.Customer }, &runnel.StreamOptions{Partitions: 1})
+	sums := runnel.NewTable[int](b.orders, "sums", &runnel.TableOptions{TTL: 10 * time.Second})
+	sums.OnExpire(func(_ context.Context, key string, sum int) error {
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		if b.ended = append(b.ended, fmt.Sprint(key, sum)); key == badKey && !b.mended {
+			return errors.New("no")
+		}
+		return nil
+	})
+	b.orders.Process("p", runnel.Each(func(ctx context.Context, _ *runnel.Event, o order) error {
+		sums.Rows(ctx).Update(o.Customer, func(sum int) int { return sum + o.Amount })
+		return nil
+	}), &runnel.ProcessorOptions{OnError: runnel.Quarantine, Tables: []runnel.State{sums}})
+	return b.app
+}
+
+// is waits until rows have ended, and looks which have.
+func (b *badEnd) is(t *testing.T, c *runneltest.Cluster, want ...string) {
+	t.Helper()
+	c.Sleep(15 * time.Second)
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if fmt.Sprint(b.ended) != fmt.Sprint(want) {
+		t.Errorf("ended %q, want %q", b.ended, want)
+	}
+}
+
 // A quarantine at the end of a row is released: with skip the row stays without that end, by any owner, and has others later.
 func TestAQuarantineAtARowsEndIsReleased(t *testing.T) {
-	const bad = "bad\x00\xff"
 	for _, skip := range []bool{false, true} {
-		var orders *runnel.Stream[order]
-		var app *runnel.App
-		var ended []string
-		mended := false
-		build := func(o *runnel.Options) *runnel.App {
-			app = runnel.New("sim", o)
-			orders = runnel.NewStream(app, "orders", func(o order) string { return o.Customer }, &runnel.StreamOptions{Partitions: 1})
-			sums := runnel.NewTable[int](orders, "sums", &runnel.TableOptions{TTL: 10 * time.Second})
-			sums.OnExpire(func(_ context.Context, key string, sum int) error {
-				if ended = append(ended, fmt.Sprint(key, sum)); key == bad && !mended {
-					return errors.New("no")
-				}
-				return nil
-			})
-			orders.Process("p", runnel.Each(func(ctx context.Context, _ *runnel.Event, o order) error {
-				sums.Rows(ctx).Update(o.Customer, func(sum int) int { return sum + o.Amount })
-				return nil
-			}), &runnel.ProcessorOptions{OnError: runnel.Quarantine, Tables: []runnel.State{sums}})
-			return app
-		}
-		runneltest.Sim(t, build, func(c *runneltest.Cluster) {
+		b := &badEnd{}
+		runneltest.Sim(t, b.build, func(c *runneltest.Cluster) {
 			w := c.Start("a")
-			send := func(all ...order) {
+			send := func(o order) {
 				t.Helper()
-				if err := orders.Send(c.Context(), all...); err != nil {
+				if err := b.orders.Send(c.Context(), o); err != nil {
 					t.Error(err)
 				}
 			}
-			is := func(want ...string) {
-				t.Helper()
-				c.Sleep(15 * time.Second)
-				if fmt.Sprint(ended) != fmt.Sprint(want) {
-					t.Errorf("skip %v: ended %q, want %q", skip, ended, want)
-				}
-			}
 			c.Wait(func() bool { return w.App().Ready() == nil })
-			send(order{bad, 1})
+			send(order{badKey, 1})
 			c.Sleep(time.Second)
 			send(order{"good", 2})
-			is(bad + "1")
-			mended = !skip
-			if _, err := admin.New(app).Release(c.Context(), "orders", "p", 0, skip); err != nil {
+			b.is(t, c, badKey+"1")
+			b.mu.Lock()
+			b.mended = !skip
+			b.mu.Unlock()
+			if _, err := admin.New(b.app).Release(c.Context(), "orders", "p", 0, skip); err != nil {
 				t.Error(err)
 			}
 			if !skip {
-				is(bad+"1", bad+"1", "good2")
+				b.is(t, c, badKey+"1", badKey+"1", "good2")
 				return
 			}
-			is(bad+"1", "good2")
+			b.is(t, c, badKey+"1", "good2")
 			w.Kill()
 			c.Start("b")
-			is(bad+"1", "good2")
-			send(order{bad, 3})
-			is(bad+"1", "good2", bad+"4")
+			b.is(t, c, badKey+"1", "good2")
+			send(order{badKey, 3})
+			b.is(t, c, badKey+"1", "good2", badKey+"4")
 		})
 	}
 }
