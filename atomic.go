@@ -60,9 +60,9 @@ func (a *atomicState) ask(events []*Event) {
 // of an earlier call: what that call has changed cannot be told apart by event.
 var errPartAgain = errors.New("next was called again for some of the events of an earlier call; an Atomic processor needs all of them again, or others")
 
-// begin begins a call of the innermost handler. What an earlier call changed that had the
-// same events is undone.
-func (a *atomicState) begin(events []*Event) error {
+// begin begins a call of the innermost handler for events of a batch, which ends with the
+// entry last. What an earlier call changed that had the same events is undone.
+func (a *atomicState) begin(events []*Event, last string) error {
 	if a == nil {
 		return nil
 	}
@@ -84,7 +84,7 @@ func (a *atomicState) begin(events []*Event) error {
 	}
 	a.call = a.rows.Mark()
 	if len(events) > 0 {
-		a.rows.Begin(events[len(events)-1].ID)
+		a.rows.Begin(last)
 	}
 	return nil
 }

@@ -247,7 +247,7 @@ func (c *consumer[T]) handle(ctx context.Context, b *Batch) (err error) {
 	for _, e := range b.Events {
 		e.Attempt++
 	}
-	if err := c.atomic.begin(b.Events); err != nil {
+	if err := c.atomic.begin(b.Events, c.events[len(c.events)-1].ID); err != nil {
 		return err
 	}
 	c.atomic.ask(b.Events)

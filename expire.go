@@ -137,6 +137,9 @@ func (c *consumer[T]) end(e rows.Ending, bad error, attempt int) (again bool, er
 	return true, nil
 }
 
+// errUnfinished is the error of a function that ends its goroutine instead of returning.
+var errUnfinished = errors.New("the function ended its goroutine (runtime.Goexit)")
+
 // errSkipped is why a row stays that an operator wants skipped.
 var errSkipped = errors.New("it is skipped, as an operator said")
 
@@ -153,7 +156,7 @@ func (c *consumer[T]) ending(e rows.Ending, fn func(in *rows.Table) error) (err 
 	if !c.src.Holds() {
 		return c.refuse()
 	}
-	if err := c.atomic.begin(nil); err != nil {
+	if err := c.atomic.begin(nil, ""); err != nil {
 		return err
 	}
 	c.atomic.mu.Lock()
@@ -166,6 +169,7 @@ func (c *consumer[T]) ending(e rows.Ending, fn func(in *rows.Table) error) (err 
 		}
 	}()
 	defer recoverInto(&err)
+	err = errUnfinished
 	return fn(c.atomic.rows.Tables[e.Table])
 }
 
@@ -183,8 +187,11 @@ func (b *batcher[T]) beforeEnds(n int) int {
 	if b.src.Rows == nil || n < 2 {
 		return n
 	}
-	e, ok, _ := b.src.Rows.Ending(entryid.Millis(b.rest[n-1].ID)) // what fails here does so again
-	if !ok {
+	e, ok, err := b.src.Rows.Ending(entryid.Millis(b.rest[n-1].ID))
+	switch {
+	case !ok && err != nil: // the ownership has ended
+		return 1
+	case !ok:
 		return n
 	}
 	for i := range n {

@@ -109,6 +109,32 @@ func TestABatchEndsBeforeARow(t *testing.T) {
 	}
 }
 
+// A batch that a middleware splits has one time all the same, that of its last event.
+func TestABatchThatIsSplitHasOneTime(t *testing.T) {
+	a := newAccounts(10 * time.Second)
+	split := func(next runnel.Handler) runnel.Handler {
+		return func(ctx context.Context, b *runnel.Batch) error {
+			for i := range b.Events {
+				one := *b
+				one.Events = b.Events[i : i+1]
+				if err := next(ctx, &one); err != nil {
+					return err
+				}
+			}
+			return nil
+		}
+	}
+	ended := closed(t, a, runnel.ProcessorOptions{Middleware: []runnel.Middleware{split}}, nil,
+		runnel.EachBatch(100, time.Second, func(ctx context.Context, _ []*runnel.Event, orders []order) error {
+			a.add(ctx, orders[0])
+			return nil
+		}))
+	runneltest.Events(t, a.orders, "p").
+		Appended(endsAt(0)).Records(order{"ada", 1}).
+		Appended(endsAt(11)).Records(order{"bob", 1}).Quiet(endsAt(30)).Run()
+	wantEnded(t, ended, "ada 1 at 21s", "bob 1 at 21s")
+}
+
 // A partition that is released leaves the rows that have not ended to the next owner.
 func TestNoRowEndsBehindARelease(t *testing.T) {
 	a := newAccounts(10 * time.Second)

@@ -61,6 +61,7 @@ type Config struct {
 	Store Store
 	Key   func(redisconn.Entry) (key string, ok bool) // of an event; false if it cannot be decoded
 	Limit int64                                       // parked events at most
+	Waits func(id string) bool                        // reports that an event may not begin yet, before its attempt is stored
 
 	Partition     int
 	Epoch         int64
@@ -73,6 +74,9 @@ type Config struct {
 
 // New returns a Queue that is empty before Load.
 func New(cfg Config) *Queue {
+	if cfg.Waits == nil {
+		cfg.Waits = func(string) bool { return false }
+	}
 	if cfg.Key == nil {
 		cfg.Key = func(redisconn.Entry) (string, bool) { return "", false }
 	}
@@ -191,7 +195,7 @@ func (r *Queue) Next(fresh bool, alone func(decides bool) bool) (redisconn.Entry
 	}
 	for {
 		s := r.lanes.due(r.cfg.Store.Now(), fresh, func(s *store.RetryState) bool { return alone(r.cfg.Retry.decides(s)) })
-		if s == nil {
+		if s == nil || r.cfg.Waits(s.ID) {
 			return redisconn.Entry{}, false, nil
 		}
 		entry, there, err := r.begin(*s)

@@ -168,6 +168,13 @@ func (p *Partition) Take(into *store.Changes) {
 	}
 }
 
+// Drop forgets what the function has seen, where nothing of it was changed: it need not be undone any more.
+func (p *Partition) Drop() {
+	clear(p.seen)
+	p.seen = p.seen[:0]
+	p.mark++
+}
+
 // Altered calls found with each row that the function has seen since the last Take and changed in place, without Set: such
 // changes are in memory alone. It is for tests, since it encodes all that was seen.
 func (p *Partition) Altered(found func(table, key string)) {

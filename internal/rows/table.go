@@ -1,6 +1,7 @@
 package rows
 
 import (
+	"container/heap"
 	"fmt"
 	"slices"
 	"sync"
@@ -73,18 +74,31 @@ type Table struct {
 
 	mu       sync.Mutex
 	rows     map[string]*Row
-	complete bool   // what is not in rows is not in Redis
-	over     bool   // the budget is used up: never complete again
-	forgot   int    // times that a row was forgotten
-	bytes    int64  // of rows
-	kept     int64  // after it was dropped last
-	leaving  []left // in the order of their times, about
+	complete bool  // what is not in rows is not in Redis
+	over     bool  // the budget is used up: never complete again
+	forgot   int   // times that a row was forgotten
+	bytes    int64 // of rows
+	kept     int64 // after it was dropped last
+	leaving  leaving
 }
 
 // left is when a row will have left the table: it ends, or was deleted.
 type left struct {
 	row *Row
 	at  int64
+}
+
+// leaving is a heap of them, by time.
+type leaving []left
+
+func (h leaving) Len() int           { return len(h) }
+func (h leaving) Less(i, j int) bool { return h[i].at < h[j].at }
+func (h leaving) Swap(i, j int)      { h[i], h[j] = h[j], h[i] }
+func (h *leaving) Push(e any)        { *h = append(*h, e.(left)) }
+func (h *leaving) Pop() any {
+	last := (*h)[len(*h)-1]
+	*h = slices.Delete(*h, len(*h)-1, len(*h)) // so that the row is not held
+	return last
 }
 
 // Add adds a table to the partition.
@@ -269,11 +283,12 @@ func (t *Table) taken(r *Row, now int64) {
 	}
 }
 
-// leaves notes when a row will have left, once; under the mutex. One that a function is called for stays until it is deleted.
+// leaves notes when a row will have left, once; under the mutex. One that a function is called for stays until it is deleted. Beyond
+// the budget rows leave with all others.
 func (t *Table) leaves(r *Row, at int64) {
-	if !r.leaves && !(r.There && t.Config.Calls) {
+	if !t.over && !r.leaves && !(r.There && t.Config.Calls) {
 		r.leaves = true
-		t.leaving = append(t.leaving, left{r, at})
+		heap.Push(&t.leaving, left{r, at})
 	}
 }
 
@@ -290,7 +305,8 @@ func (t *Table) tidy(now int64) {
 		if gone && !t.committed(r) {
 			break
 		}
-		t.leaving, r.leaves = t.leaving[1:], false
+		heap.Pop(&t.leaving)
+		r.leaves = false
 		switch {
 		case t.rows[r.key] != r:
 		case !gone && r.Until > 0: // it was set again since
@@ -307,7 +323,7 @@ func (t *Table) tidy(now int64) {
 			t.remove(r)
 		}
 	}
-	t.complete, t.over, t.kept = false, true, t.bytes
+	t.complete, t.over, t.kept, t.leaving = false, true, t.bytes, nil
 }
 
 // Close gives what the table takes back to the budget.

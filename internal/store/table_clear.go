@@ -40,6 +40,7 @@ type Expiry struct {
 	Partition Partition
 	Claim     Claim
 	Tables    []Table
+	Called    []Table // of whose ends a function is called: what these may see stays
 }
 
 // expiriesPerTrip is how many scripts of ExpireRows run in a row: each may remove 128 rows of each table.
@@ -52,8 +53,11 @@ func (c Owner) ExpireRows(ctx context.Context, of []Expiry, since time.Duration)
 	defer cancel()
 	calls, more := make([]*redisconn.Call, len(of)), make([]bool, len(of))
 	for i, e := range of {
-		keys := appendTables([]string{e.Partition.Log, e.Partition.Own, e.Partition.Retry}, e.Tables)
-		calls[i] = redisconn.ScriptCall(ctx, expireScript, keys, e.Claim.LockValue(), milliseconds(since))
+		keys := []string{e.Partition.Log, e.Partition.Own, e.Partition.Retry}
+		for _, t := range e.Called {
+			keys = append(keys, t.Until)
+		}
+		calls[i] = redisconn.ScriptCall(ctx, expireScript, appendTables(keys, e.Tables), e.Claim.LockValue(), milliseconds(since), len(e.Called))
 	}
 	redisconn.PipelineInTurns(ctx, c.NoRetry, calls, expiriesPerTrip)
 	var errs []error

@@ -53,6 +53,24 @@ func TestRowsEndWithoutFurtherEvents(t *testing.T) {
 	})
 }
 
+// What the function for an end may see stays until that end was told.
+func TestRowsStayForEndsThatWait(t *testing.T) {
+	t.Parallel()
+	both(t, func(t *testing.T, e *env) {
+		w, of := e.ended(0)
+		of.Called = []Table{e.Table("orders", "told", 0), e.Table("orders", "waits", 0)}
+		now := try(e.raw.Time(e.ctx()).Result()).must(t)
+		for _, at := range []struct {
+			ago  time.Duration
+			left int64
+		}{{2 * time.Hour, 202}, {30 * time.Minute, 202 - 128}} {
+			e.must(e.raw.ZAdd(e.ctx(), of.Called[1].Until, redis.Z{Score: float64(now.Add(-at.ago).UnixMilli()), Member: "x"}).Err())
+			try(e.ExpireRows(e.ctx(), []Expiry{of}, time.Minute)).must(t)
+			equal(t, fmt.Sprint("rows with an end ", at.ago, " ago"), e.raw.HLen(e.ctx(), w.table.Rows).Val(), at.left)
+		}
+	})
+}
+
 // An owner is told when rows end, first ones first, and when nothing comes before a time.
 func TestEndsOfRows(t *testing.T) {
 	t.Parallel()

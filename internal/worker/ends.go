@@ -5,6 +5,7 @@ import (
 	"math"
 	"time"
 
+	"github.com/runnel-go/runnel/internal/entryid"
 	"github.com/runnel-go/runnel/internal/monotime"
 )
 
@@ -19,8 +20,10 @@ const (
 
 // An ends knows when rows of a partition end. The consumer's goroutine uses it.
 type ends struct {
-	s    *partitionSource
-	look int64 // when to look again whether rows have ended, at the earliest, by monotime
+	s     *partitionSource
+	look  int64 // when to look again whether rows have ended, at the earliest, by monotime
+	first bool  // rows end before the next event
+	told  bool
 }
 
 // in returns how long no row ends that a function is called for, -1 for ever, or until nothing is parked: time stands still
@@ -41,9 +44,21 @@ func (e *ends) in() time.Duration {
 	return pause
 }
 
+// orIn returns the shorter one of a wait and in; -1 is for ever.
+func (e *ends) orIn(wait time.Duration) time.Duration {
+	if in := e.in(); in >= 0 && (wait < 0 || in < wait) {
+		return in
+	}
+	return wait
+}
+
 // come reports whether rows have ended where no event waits, and says until when the partition is quiet.
 func (e *ends) come() bool {
 	s := e.s
+	if e.first {
+		e.first = false
+		return true
+	}
 	if e.in() != 0 || !s.Live() {
 		return false
 	}
@@ -72,6 +87,27 @@ func (e *ends) come() bool {
 	s.parked.offset = now*int64(time.Millisecond) - monotime.Now()
 	rows.Quiet(now)
 	return rows.NextEnd() <= now
+}
+
+// before reports whether rows end before an event, of which something is stored when it begins. They end first then, without it: what
+// ends the process there is not counted as the event's doing.
+func (e *ends) before(id string) bool {
+	s := e.s
+	if s.p.staging == nil {
+		return false
+	}
+	rows := s.p.staging.rows
+	by := max(rows.Now(), entryid.Millis(id))
+	if rows.NextEnd() > by {
+		return false
+	}
+	if one, ok, _ := rows.Ending(by); ok && !e.told {
+		e.told = true
+		s.p.log.Info("a row ends where an owner has ended", "table", rows.Tables[one.Table].Config.Name, "key", one.Key)
+	}
+	rows.Quiet(by)
+	e.first = true
+	return true
 }
 
 // Commit is Source.Commit.

@@ -41,7 +41,10 @@ func (m *member) ending() (work []store.Expiry) {
 	for _, p := range m.ownerships.owned() {
 		e := store.Expiry{Partition: p.keys, Claim: p.claim}
 		for _, t := range p.staging.rows.Tables {
-			if t.Config.Ends && !t.Config.Calls {
+			switch {
+			case t.Config.Calls:
+				e.Called = append(e.Called, t.Config.Place)
+			case t.Config.Ends:
 				e.Tables = append(e.Tables, t.Config.Place)
 			}
 		}

@@ -125,7 +125,10 @@ func (s *partitionSource) nextTurn(n int, within time.Duration) ([]redisconn.Ent
 		return []redisconn.Entry{e}, err
 	}
 	s.p.leave()
-	s.turn.letGo() // its event is gone
+	s.turn.letGo() // its event is gone, or may not begin yet
+	if s.ends.first {
+		return nil, nil
+	}
 	if !asked {
 		s.turn.forget()
 	}
@@ -141,10 +144,7 @@ func (s *partitionSource) nextTurn(n int, within time.Duration) ([]redisconn.Ent
 	if fresh {
 		wait = s.share.patience(now)
 	}
-	if ends := s.ends.in(); ends >= 0 && (wait < 0 || ends < wait) {
-		wait = ends
-	}
-	entries, err := s.p.buffer.Await(n, within, wait)
+	entries, err := s.p.buffer.Await(n, within, s.ends.orIn(wait))
 	if err != nil || len(entries) == 0 {
 		s.share.pass()
 		return nil, err
@@ -158,6 +158,11 @@ func (s *partitionSource) nextTurn(n int, within time.Duration) ([]redisconn.Ent
 // entries run with the acks before them confirmed. If one of them ends this worker too, the
 // oldest pending entry is the one that ran.
 func (s *partitionSource) admit(entries []redisconn.Entry) ([]redisconn.Entry, error) {
+	if s.ends.before(entries[0].ID) {
+		s.p.buffer.Untake(entries)
+		s.share.pass()
+		return nil, nil
+	}
 	s.careful = s.careful && s.repeated(entries[0].ID)
 	if s.careful && !s.p.flush() {
 		return nil, io.EOF

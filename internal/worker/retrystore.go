@@ -144,7 +144,7 @@ func (s *partitionSource) restore(m *member, pos store.Takeover) {
 	p := s.p
 	s.parked = &redisStore{i: m, t: p, offset: pos.Now*int64(time.Millisecond) - monotime.Now()}
 	s.retries = retryqueue.New(retryqueue.Config{
-		Retry: m.p.Retry, Store: s.parked, Key: m.p.Key, Limit: m.p.MaxLen,
+		Retry: m.p.Retry, Store: s.parked, Key: m.p.Key, Limit: m.p.MaxLen, Waits: s.ends.before,
 		Partition: p.keys.Number, Epoch: p.epoch, Suspect: pos.Suspect, Deaths: pos.Deaths, Skip: pos.Skip, SetAside: pos.SetAside, Log: p.log, Counts: &p.count.Counts,
 	})
 	s.stale.Store(pos.Parked > 0)

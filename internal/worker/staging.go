@@ -58,6 +58,8 @@ func (s *staging) done(last string, ack func()) {
 			s.queue, n = append(s.queue, staged{changes: &store.Changes{}}), n+1
 		}
 		s.queue[n-1].take(s, cmp.Or(last, s.queue[n-1].upTo), items, bytes)
+	} else {
+		s.rows.Drop()
 	}
 	ack()
 }

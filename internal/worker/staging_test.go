@@ -240,3 +240,37 @@ func (s *noRows) Page(store.Table, uint64) ([]store.KeyedRow, uint64, error) {
 	s.asked = true
 	return nil, 0, nil
 }
+
+// allOnes is a Source in which each row is 1.
+type allOnes struct{ rows.Source }
+
+func (allOnes) Rows(_ store.Table, keys []string) ([]store.Row, error) {
+	found := make([]store.Row, len(keys))
+	for i := range found {
+		found[i] = store.Row{Value: "1", There: true}
+	}
+	return found, nil
+}
+
+// What was seen in iterations that change nothing is forgotten with them: else a function that only reads takes longer each time.
+func TestIterationsThatOnlyReadLeaveNothing(t *testing.T) {
+	p := atomicPartition(t)
+	table := p.staging.rows.Add(rows.Config{
+		Name: "t", Source: allOnes{}, Budget: &rows.Budget{Most: 1 << 20},
+		Encode: func(v any) (string, error) { return *v.(*string), nil }, Decode: func(s string) (any, error) { return &s, nil },
+	})
+	for _, id := range []string{"1-0", "2-0"} {
+		p.staging.rows.Mark()
+		p.staging.rows.Begin(id)
+		value, _ := table.Get("a")
+		*value.(*string) = "changed in place"
+		seen := 0
+		p.staging.rows.Altered(func(string, string) { seen++ })
+		p.staging.rows.End()
+		p.does(id, 0)
+		p.staging.rows.Altered(func(string, string) { seen++ })
+		if seen != 1 {
+			t.Errorf("event %s: seen %d times", id, seen)
+		}
+	}
+}

@@ -125,6 +125,10 @@ var tableMutants = map[string][]mutant{
 		{"an end that an operator wants skipped is skipped", expireGo, `if skip := c.src.Rows.Skip; skip != ""`, `if skip := c.src.Rows.Skip; false`, "TestAQuarantineAtARowsEndIsReleased"},
 		{"a quarantine names the end of a row", "internal/worker/quarantine.go", "q.Ending = end.Name()", "_ = end.Name()", "TestAQuarantineAtARowsEndIsReleased"},
 		{"one end of a row is skipped, and no later one", "internal/rows/ends.go", "e.Key, e.At)", "e.Key, 0)", "TestAQuarantineAtARowsEndIsReleased"},
+		{"an end without a return is none", expireGo, "	err = errUnfinished\n", "", "TestAnEndWithoutAReturnIsNone"},
+		{"a split batch has one time", "atomic.go", "a.rows.Begin(last)", "a.rows.Begin(events[len(events)-1].ID)", "TestABatchThatIsSplitHasOneTime"},
+		{"rows end before an event is begun", "internal/worker/ends.go", "if rows.NextEnd() > by {", "if true {", "TestDeathsAtAnEndAreNoEventsDoing"},
+		{"rows stay for ends that wait", "internal/worker/expiry.go", "e.Called = append(e.Called, t.Config.Place)", "_ = t", "TestRowsStayForAnEndThatIsHeldUp"},
 		{"no row ends once the ownership does", expireGo, "if !c.src.Live() { // there may be many", "if false {", "TestNoRowEndsBehindARelease"},
 		{"no row ends within a batch", expireGo, "			return max(i, 1)\n", "			return n\n", "TestABatchEndsBeforeARow"},
 		{"a row is gone when its end is told", expireGo, "			in.Delete(e.Key)\n			return c.within", "			defer in.Delete(e.Key)\n			return c.within", "TestAnEndChangesRows"},
@@ -135,6 +139,7 @@ var tableMutants = map[string][]mutant{
 		{"an ending that is ignored is over", expireGo, "		c.src.Ignored(c.ctx, 1, err)\n", "", "TestEndsThatFail"},
 	},
 	"internal/worker": {
+		{"what was only read is forgotten", stagingGo, "		s.rows.Drop()\n", "", "TestIterationsThatOnlyReadLeaveNothing"},
 		{"an ack does not come before its changes", stagingGo, "	if items, bytes := s.rows.Pending(); items > 0 {\n", "	ack()\n	ack = func() {}\n	if items, bytes := s.rows.Pending(); items > 0 {\n", "TestAcksComeWithTheirChanges"},
 		{"no commit is made between an ack and its changes", stagingGo, "	ack()\n}", "	s.mu.Unlock()\n	ack()\n	s.mu.Lock()\n}", "TestAcksComeWithTheirChanges"},
 		{"changes wait for their position", stagingGo, `len(s.queue) > 0 && (s.queue[0].upTo == "" || entryid.Compare(s.queue[0].upTo, one.Committed) <= 0)`, "len(s.queue) > 0", withPosition},
@@ -148,6 +153,9 @@ var tableMutants = map[string][]mutant{
 		{"only a reply confirms rows", stagingGo, "if s.sent = false; err != nil {", "if s.sent = false; err != nil && s.closed {", "TestOnlyAReplyConfirmsRows"},
 	},
 	"internal/rows": {
+		{"rows beyond the budget are not held", rowsTableGo, "t.kept, t.leaving = false, true, t.bytes, nil", "t.kept = false, true, t.bytes", "TestRowsBeyondTheBudgetAreNotHeld"},
+		{"a late end holds no others", rowsTableGo, "return h[i].at < h[j].at", "return false", "TestALateEndHoldsNoOthers"},
+		{"what the loader brings is older than what was seen", rowsLoadGo, "		if t.rows[stored.Key] == nil {\n", "		if r := t.rows[stored.Key]; r == nil || t.committed(r) {\n", "TestRowsAtRandom"},
 		{"what a failed iteration has changed is restored", rowsGo, "		s.row.Row, s.row.changed = s.before, s.changed\n", "", setLast},
 		{"what a failed iteration has seen is decoded anew", rowsGo, "s.row.value, s.row.known, s.row.unsealed = nil, false, false", "s.row.unsealed = false", setLast},
 		{"a row that was set blindly and undone is not known", rowsGo, "if s.blind {", "if false {", setLast},
