@@ -98,6 +98,10 @@ func (c *consumer[T]) end(e rows.Ending, bad error, attempt int) (again bool, er
 	if !e.There {
 		return false, c.ending(e, remove)
 	}
+	if c.src.Rows.Suspect {
+		c.src.Rows.Suspect = false
+		c.log.LogAttrs(c.ctx, slog.LevelInfo, "a row ends where an owner has ended", slog.Int("partition", c.src.Partition), slog.String("table", t.name), slog.String("key", e.Key))
+	}
 	failed := &rows.EndError{Table: t.name, Key: e.Key, At: e.At}
 	if skip := c.src.Rows.Skip; skip != "" && skip == failed.Name() {
 		failed.Err = errSkipped

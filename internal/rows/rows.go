@@ -39,6 +39,9 @@ type Partition struct {
 	// Skip is the end of a row that an operator wants skipped, by its EndError.Name; "" for none.
 	Skip string
 
+	// Suspect says that the next end of a row may be what ended the owner before.
+	Suspect bool
+
 	inside  bool  // an iteration is under way
 	now     int64 // the partition's time, in ms
 	latest  int64 // that was reached: now is earlier only while a row ends

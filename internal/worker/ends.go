@@ -23,7 +23,6 @@ type ends struct {
 	s     *partitionSource
 	look  int64 // when to look again whether rows have ended, at the earliest, by monotime
 	first bool  // rows end before the next event
-	told  bool
 }
 
 // in returns how long no row ends that a function is called for, -1 for ever, or until nothing is parked: time stands still
@@ -100,10 +99,6 @@ func (e *ends) before(id string) bool {
 	by := max(rows.Now(), entryid.Millis(id))
 	if rows.NextEnd() > by {
 		return false
-	}
-	if one, ok, _ := rows.Ending(by); ok && !e.told {
-		e.told = true
-		s.p.log.Info("a row ends where an owner has ended", "table", rows.Tables[one.Table].Config.Name, "key", one.Key)
 	}
 	rows.Quiet(by)
 	e.first = true

@@ -248,7 +248,7 @@ func (p *partition) prepare(m *member, pos store.Takeover) {
 	if !m.p.Atomic {
 		return
 	}
-	p.staging = &staging{rows: &rows.Partition{Skip: pos.SkipEnd}, refusals: outage.New(p.log, "commit", &m.count.Errors)}
+	p.staging = &staging{rows: &rows.Partition{Skip: pos.SkipEnd, Suspect: pos.Crashed}, refusals: outage.New(p.log, "commit", &m.count.Errors)}
 	p.staging.rows.From(pos.Committed)
 	for _, t := range m.p.Tables {
 		t.Place = m.w.client.Table(m.p.Stream, t.Name, p.keys.Number)
