@@ -11,7 +11,7 @@ import (
 	"github.com/runnel-go/runnel/internal/test/tier"
 )
 
-// TestAppWithCommandsIsSmall bounds the binary of an app with all commands. It has 18.2 MB, of which tables are 0.4: package cli
+// TestAppWithCommandsIsSmall bounds the binary of an app with all commands. It has 18.4 MB, of which tables are 0.5: package cli
 // imports neither a client of Prometheus nor protobuf (2 MB) nor net/http/pprof (0.2 MB more than
 // runtime/pprof). slices.SortFunc over a type of struct is 10 to 25 kB, sort.Slice is none.
 func TestAppWithCommandsIsSmall(t *testing.T) {
@@ -26,7 +26,7 @@ func TestAppWithCommandsIsSmall(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Logf("%d bytes", len(binary))
-	const most = 18_400_000
+	const most = 18_500_000
 	if runtime.GOOS == "linux" && runtime.GOARCH == "amd64" && len(binary) > most {
 		t.Errorf("the binary has %d bytes, more than %d", len(binary), most)
 	}
