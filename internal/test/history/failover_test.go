@@ -49,6 +49,8 @@ var failovers = []struct {
 	{"a recall after it", append(failover(), pause(), delayed(1, 1), recalled(1, false), appended(1), run("w", 1, 1)), ClassEarly},
 	{"delayed, and gone with it", []any{delayed(1, 1), fault("", Failover)}, ClassLoss},
 	{"moved to its partition again", append([]any{delayed(1, 1)}, twice(appended(1), appended(1))...), ""},
+	{"a dead letter is gone, and then all is", append([]any{sent(2), sent(4)}, append(failover(begin("w", 1, 2), failed("w", 1, 2), run("w", 1, 4)), wipeOut(4))...), ""},
+	{"a dead letter is gone, and nothing else", append([]any{sent(2), sent(4)}, failover(begin("w", 1, 2), failed("w", 1, 2), run("w", 1, 4))...), ClassOrder},
 	{"a dead letter again", []any{sent(1), dead(1), fault("", Failover), dead(1)}, ""},
 	{"a dead letter twice after it", append(failover(), pause(), sent(1), dead(1), dead(1)), ClassRepeat},
 	{"attempts are forgotten", []any{sent(1), attempted(2, []Record{begin("w", 1, 1), failed("w", 1, 1)}), fault("", Failover), attempted(1, run("y", 2, 1))}, ""},
