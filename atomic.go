@@ -47,13 +47,20 @@ func (a *atomicState) ask(events []*Event) {
 		}
 		if keys == nil {
 			for _, e := range events {
-				keys = append(keys, e.Key())
+				keys = append(keys, keyOrNone(e))
 			}
 		}
 		if in.Ask(keys) != nil {
 			return
 		}
 	}
+}
+
+// keyOrNone is Event.Key; the function decides about an event whose key cannot be told.
+func keyOrNone(e *Event) (key string) {
+	var err error
+	defer recoverInto(&err)
+	return e.Key()
 }
 
 // errPartAgain is returned to a middleware that calls next again for a part of the events

@@ -54,7 +54,7 @@ var errEnded = errors.New("ownership ended")
 
 func (c *consumer[T]) run(ctx context.Context, middleware []Middleware) (err error) {
 	c.scope = &scope{
-		app: c.stream.app.name, worker: c.worker, stream: c.stream.name, processor: c.processor, partition: c.src.Partition, atomic: c.atomic,
+		app: c.stream.app.name, in: c.stream.app, worker: c.worker, stream: c.stream.name, processor: c.processor, partition: c.src.Partition, atomic: c.atomic,
 	}
 	c.ctx = context.WithValue(ctx, scopeKey{}, c.scope)
 	handle := chain(c.handle, middleware)

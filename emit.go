@@ -39,6 +39,9 @@ func (s *Stream[T]) Emit(ctx context.Context, records ...T) error {
 // more than a conversion, Process with Emit is the way. A nil opts is all defaults. It
 // panics as Process does.
 func Forward[T, U any](from *Stream[T], name string, to *Stream[U], fn func(record T) U, opts *ProcessorOptions) {
+	if to == nil || fn == nil {
+		panic("runnel: stream " + from.name + ": Forward " + name + ": nil stream or function")
+	}
 	o := *cmp.Or(opts, &ProcessorOptions{})
 	o.Atomic = true
 	from.Process(name, Each(func(ctx context.Context, _ *Event, record T) error {
@@ -74,7 +77,7 @@ func (s *Stream[T]) EmitEvents(ctx context.Context, out ...Outgoing[T]) error {
 // emit adds outputs to the iteration that ctx is of, all or none. It returns them behind outputs, in their memory if they fit.
 func (s *Stream[T]) emit(ctx context.Context, out []Outgoing[T], outputs []store.Output) ([]store.Output, error) {
 	sc, _ := ctx.Value(scopeKey{}).(*scope)
-	if sc == nil || sc.atomic == nil || sc.app != s.app.name {
+	if sc == nil || sc.atomic == nil || sc.in != s.app {
 		return nil, fmt.Errorf("stream %s: emit: %w", s.name, ErrNotAtomic)
 	}
 	o, err := s.settings()

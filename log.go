@@ -14,6 +14,7 @@ import (
 // scope is the origin of a log line of a user's function.
 type scope struct {
 	app, worker, stream, processor string
+	in                             *App // nil for a task
 	partition                      int
 	event                          atomic.Pointer[Event] // first of the current batch, nil between iterations
 	atomic                         *atomicState          // nil unless the processor is Atomic

@@ -168,7 +168,7 @@ func (o *Outgoing[T]) due() (*store.Due, error) {
 // processedUnder reports whether ctx belongs to a processor of the stream.
 func (s *Stream[T]) processedUnder(ctx context.Context) bool {
 	sc, ok := ctx.Value(scopeKey{}).(*scope)
-	return ok && sc.app == s.app.name && sc.stream == s.name
+	return ok && sc.in == s.app && sc.stream == s.name
 }
 
 // collect returns and counts the results of a call.

@@ -124,6 +124,7 @@ type hidden struct{ sum int }
 func TestBadWindows(t *testing.T) {
 	for name, f := range map[string]func(s *site){
 		"size": func(s *site) { window.Tumbling(s.clicks, "w", time.Microsecond, pages, s.done, nil) },
+		"part": func(s *site) { window.Tumbling(s.clicks, "w", time.Second/3, pages, s.done, nil) },
 		"gap":  func(s *site) { window.Session(s.clicks, "w", -time.Second, pages, s.done, nil) },
 		"add":  func(s *site) { window.Session[int](s.clicks, "w", time.Second, nil, s.done, nil) },
 		"done": func(s *site) { window.Session(s.clicks, "w", time.Second, pages, nil, nil) },

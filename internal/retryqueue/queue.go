@@ -5,6 +5,7 @@ package retryqueue
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"math"
 	"time"
@@ -146,6 +147,14 @@ func (r *Queue) Blocked() bool {
 	return len(r.backlog) > 0 || r.Most(1) == 0 || r.lanes.holds("") || r.cfg.Retry.order() == OrderPartition && r.lanes.len() > 0
 }
 
+// FirstUnparked returns the first event that waits to be parked, "" for none.
+func (r *Queue) FirstUnparked() string {
+	if len(r.backlog) == 0 {
+		return ""
+	}
+	return r.backlog[0].Entry.ID
+}
+
 // Room returns how many more events may be parked.
 func (r *Queue) Room() int {
 	return int(min(max(r.cfg.Limit-int64(r.lanes.len()), 0), math.MaxInt32))
@@ -240,10 +249,18 @@ func (r *Queue) Attempts(id string) int {
 
 // Done removes the running event.
 func (r *Queue) Done() error {
-	id := r.running.ID
+	running := r.running
 	r.running = nil
-	return r.lanes.end(id, true)
+	err := r.lanes.end(running.ID, true)
+	if errors.Is(err, ErrNotDone) {
+		r.running = running
+		return errors.Join(err, r.Interrupted())
+	}
+	return err
 }
+
+// ErrNotDone is the error of Store.Done if the event was processed, and what that has changed is not stored: the ownership ends.
+var ErrNotDone = errors.New("not done")
 
 // Interrupted undoes the attempt of the running event: a release or a policy ended the
 // function, not the event.

@@ -52,3 +52,25 @@ func TestALateEndHoldsNoOthers(t *testing.T) {
 		t.Errorf("%d rows are held", len(table.rows))
 	}
 }
+
+// Keys without a row that are looked up take no memory beyond the budget, and none at all where all rows are there.
+func TestLookingUpTakesNoMemory(t *testing.T) {
+	for _, loaded := range []bool{false, true} {
+		table, _ := hungry(100_000)
+		if loaded {
+			if err := table.Load(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for n := range 5000 {
+			table.p.Mark()
+			table.p.Begin(fmt.Sprint(1000+n, "-0"))
+			table.Get(fmt.Sprint("k", n))
+			table.p.End()
+			table.p.Drop()
+		}
+		if used := table.Config.Budget.Used(); used > 300_000 || loaded && used > 0 || table.Complete() != loaded {
+			t.Errorf("loaded %v: %d bytes are held, complete %v", loaded, used, table.Complete())
+		}
+	}
+}

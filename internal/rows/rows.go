@@ -79,6 +79,12 @@ func (p *Partition) From(id string) {
 	p.now = p.latest
 }
 
+// At says that the partition has come to a time, in ms.
+func (p *Partition) At(ms int64) {
+	p.latest = max(p.latest, ms)
+	p.now = p.latest
+}
+
 // End ends it: until the next one begins nothing may be changed.
 func (p *Partition) End() { p.now, p.inside = p.latest, false }
 
@@ -162,6 +168,7 @@ func (p *Partition) Pending() (items int, bytes int64) {
 // Take adds what has changed since the last Take to earlier changes. It cannot be undone any more.
 func (p *Partition) Take(into *store.Changes) {
 	p.addTo(into)
+	p.forgetNone()
 	clear(p.seen)
 	clear(p.outputs)
 	p.seen, p.outputs, p.bytes = p.seen[:0], p.outputs[:0], 0
@@ -173,9 +180,22 @@ func (p *Partition) Take(into *store.Changes) {
 
 // Drop forgets what the function has seen, where nothing of it was changed: it need not be undone any more.
 func (p *Partition) Drop() {
+	p.forgetNone()
 	clear(p.seen)
 	p.seen = p.seen[:0]
 	p.mark++
+	for _, t := range p.Tables {
+		t.tidy(p.now)
+	}
+}
+
+// forgetNone forgets keys without a row that were only looked up, where Redis need not be asked for them again.
+func (p *Partition) forgetNone() {
+	for _, s := range p.seen {
+		if r := s.row; !r.There && !r.leaves {
+			r.table.forgetNone(r)
+		}
+	}
 }
 
 // Altered calls found with each row that the function has seen since the last Take and changed in place, without Set: such
@@ -209,7 +229,7 @@ func (p *Partition) addTo(c *store.Changes) {
 			c.Tables[i].Ended = p.now
 		}
 	}
-	c.Outputs = append(c.Outputs, p.outputs...)
+	c.Outputs, c.Now = append(c.Outputs, p.outputs...), p.latest
 	p.taken++
 	for _, s := range p.seen {
 		r := s.row

@@ -163,9 +163,12 @@ func (t *Table) Complete() bool {
 func (t *Table) Ask(keys []string) error {
 	var missing []string
 	t.mu.Lock()
-	for _, key := range keys {
-		if !t.complete && t.rows[key] == nil && !slices.Contains(missing, key) {
-			missing = append(missing, key)
+	if !t.complete {
+		seen := make(map[string]bool, len(keys))
+		for _, key := range keys {
+			if t.rows[key] == nil && !seen[key] {
+				seen[key], missing = true, append(missing, key)
+			}
 		}
 	}
 	t.mu.Unlock()
@@ -262,6 +265,15 @@ func (t *Table) forget(r *Row) {
 	t.remove(r)
 	t.complete = false
 	t.forgot++
+}
+
+// forgetNone forgets a row that is none, and was none.
+func (t *Table) forgetNone(r *Row) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.complete && t.committed(r) && t.rows[r.key] == r {
+		t.remove(r)
+	}
 }
 
 // remove is called under the mutex.

@@ -16,6 +16,7 @@ type Changes struct {
 	Tables  []TableChanges // of each table of the processor
 	Outputs []Output       // in order
 	Settled []string       // parked events that are done, by ID
+	Now     int64          // the time that the partition has come to, in ms since 1970; 0: unknown
 }
 
 // TableChanges are the rows of one table that have changed, by key.
@@ -86,7 +87,7 @@ func (c Owner) changesCall(ctx context.Context, one Commit, args []any) (call *r
 	for _, t := range ch.Tables {
 		size += 4 * len(t.Rows)
 	}
-	args = append(slices.Grow(args, size+2*len(to)), ch.grows(), len(ch.Settled), len(ch.Tables), len(to), one.Boxes, one.Epoch, one.Boxed)
+	args = append(slices.Grow(args, size+2*len(to)), ch.grows(), len(ch.Settled), len(ch.Tables), len(to), one.Boxes, one.Epoch, one.Boxed, ch.Now)
 	args = append(args, boxed...)
 	args = appendTexts(args, ch.Settled)
 	for _, t := range ch.Tables {

@@ -44,6 +44,7 @@ type Takeover struct {
 	SkipEnd         string      // or the end of a row, by its EndName
 	OperatorVersion int64       // as in LeaseResult
 	Parked          int64       // number of parked events
+	Time            int64       // that the partition has come to by commits with changes, in milliseconds
 	Now             int64       // the server's clock, in milliseconds
 
 	Lost   int64 // entries ever removed before they were delivered; they count as read
@@ -119,7 +120,7 @@ func parseTakeover(reply []any) (Takeover, error) {
 	pos := Takeover{
 		Epoch: f.number("epoch"), Committed: f.text("floor"), Read: f.number("read"), Found: Found(f.text("found")),
 		Delivered: f.text("given"), Crashed: f.number("unclean") == 1, Suspect: f.text("suspect"), Deaths: int(f.number("deaths")),
-		SetAside: strings.Fields(f.text("aside")), OperatorVersion: f.number("poke"), Parked: f.number("parked"), Lost: f.number("lost"), Gone: f.number("gone"), Missed: f.number("missed"), Now: f.number("now"),
+		SetAside: strings.Fields(f.text("aside")), OperatorVersion: f.number("poke"), Parked: f.number("parked"), Lost: f.number("lost"), Gone: f.number("gone"), Missed: f.number("missed"), Now: f.number("now"), Time: f.number("time"),
 	}
 	if f.err != nil {
 		return Takeover{}, f.err

@@ -94,6 +94,7 @@ func (a *acker) send(ctx context.Context, work []*partition) (failed error) {
 		switch err := errs[i]; {
 		case err == nil:
 			n, more := p.buffer.AcksConfirmed()
+			p.staging.free()
 			a.x.count.Acked.Add(int64(n))
 			a.x.w.trimmer.mark(p)
 			if more || p.staging.waits() {
@@ -101,12 +102,16 @@ func (a *acker) send(ctx context.Context, work []*partition) (failed error) {
 			}
 		case errors.Is(err, errHeld):
 			p.buffer.AcksFailed()
+			p.staging.free()
+			a.mark(p) // it may be held no longer
 		case errors.Is(err, store.ErrFenced):
 			p.buffer.AcksFailed()
+			p.staging.free()
 			a.x.count.Fenced.Add(1)
 			a.x.releases.suspect(p)
 		default:
 			p.buffer.AcksFailed()
+			p.staging.free()
 			a.mark(p)
 			failed = err
 		}

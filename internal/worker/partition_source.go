@@ -3,6 +3,7 @@ package worker
 import (
 	"context"
 	"io"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -180,6 +181,12 @@ func (s *partitionSource) admit(entries []redisconn.Entry) ([]redisconn.Entry, e
 	}
 	rest, acks, err := s.retries.Sift(entries)
 	s.finish(acks)
+	if first := s.retries.FirstUnparked(); s.p.staging != nil && first != "" {
+		// Changes are committed with a position: what is behind an event that waits for room cannot be.
+		n, _ := slices.BinarySearchFunc(rest, first, func(e redisconn.Entry, id string) int { return entryid.Compare(e.ID, id) })
+		s.p.buffer.Untake(rest[n:])
+		rest = rest[:n]
+	}
 	if len(rest) == 0 {
 		s.turn.letGo()
 		s.share.parked(len(entries), monotime.Now())

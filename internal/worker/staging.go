@@ -10,6 +10,7 @@ import (
 	"github.com/runnel-go/runnel/internal/entryid"
 	"github.com/runnel-go/runnel/internal/outage"
 	"github.com/runnel-go/runnel/internal/redisconn"
+	"github.com/runnel-go/runnel/internal/retryqueue"
 	"github.com/runnel-go/runnel/internal/rows"
 	"github.com/runnel-go/runnel/internal/store"
 )
@@ -31,7 +32,7 @@ type staging struct {
 	mu     sync.Mutex
 	queue  []staged      // oldest first; the last one is added to
 	flight *store.Commit // it was sent, and is sent again as it is until its outcome is known
-	sent   bool          // and not answered
+	sent   bool          // and its round trip has not ended; see free
 	with   staged        // what flight has
 	bytes  int64         // of queue and flight
 	held   bool          // flight was refused, and waits
@@ -115,7 +116,7 @@ func (s *staging) answered(err error) {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.sent = false; err != nil {
+	if err != nil {
 		return
 	}
 	s.refusals.Recovered()
@@ -128,6 +129,17 @@ func (s *staging) answered(err error) {
 	}
 	s.bytes -= s.with.bytes
 	s.flight, s.with = nil, staged{}
+}
+
+// free ends a round trip, behind AcksConfirmed or AcksFailed: in a cluster a partition whose slot has moved may be marked at the
+// ackers of two nodes, and what one of them numbers begins where the other one has ended.
+func (s *staging) free() {
+	if s == nil {
+		return
+	}
+	s.mu.Lock()
+	s.sent = false
+	s.mu.Unlock()
 }
 
 // waits reports whether there is something to commit.
@@ -250,6 +262,7 @@ func (p *partition) prepare(m *member, pos store.Takeover) {
 	}
 	p.staging = &staging{rows: &rows.Partition{Skip: pos.SkipEnd, Suspect: pos.Crashed}, refusals: outage.New(p.log, "commit", &m.count.Errors)}
 	p.staging.rows.From(pos.Committed)
+	p.staging.rows.At(pos.Time)
 	for _, t := range m.p.Tables {
 		t.Place = m.w.client.Table(m.p.Stream, t.Name, p.keys.Number)
 		t.Place.Lasting = !t.Ends
@@ -294,8 +307,11 @@ func (p *partition) settleFirst() bool { return p.staging == nil || p.flush() }
 func (p *partition) commitParked(id string) error {
 	p.staging.parked(id)
 	p.acks.mark(p)
-	if !p.flush() {
-		return io.EOF
+	switch {
+	case p.flush():
+		return nil
+	case !p.life.isLost() && p.staging.close(): // it was refused, and is not sent again: the attempt was none
+		return retryqueue.ErrNotDone
 	}
-	return nil
+	return io.EOF
 }

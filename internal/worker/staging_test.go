@@ -67,10 +67,12 @@ func (p *partition) answer(err error) {
 	p.staging.answered(err)
 	if err != nil {
 		p.buffer.AcksFailed()
+		p.staging.free()
 		return
 	}
 	p.commits++
 	p.buffer.AcksConfirmed()
+	p.staging.free()
 }
 
 // An ack and the changes of its iteration are one for the acker.
@@ -273,4 +275,20 @@ func TestIterationsThatOnlyReadLeaveNothing(t *testing.T) {
 			t.Errorf("event %s: seen %d times", id, seen)
 		}
 	}
+}
+
+// In a cluster a partition whose slot has moved may be marked at the ackers of two nodes. The second one looks while the first is
+// between the reply to a commit and AcksConfirmed.
+func TestTwoAckersDoNotNumberACommitTwice(t *testing.T) {
+	p := atomicPartition(t)
+	p.does("1-0", 1)
+	p.commitIs(t, "1 1-0 1-0")
+	p.staging.parked("0-7")
+	p.staging.answered(nil)
+	p.commitIs(t, "")
+	p.commits++
+	p.commitIs(t, "")
+	p.buffer.AcksConfirmed()
+	p.staging.free()
+	p.commitIs(t, "2 1-0 settled 0-7")
 }

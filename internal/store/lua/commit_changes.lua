@@ -7,7 +7,7 @@
 --         any is settled; rows and times of each table; the partitions that are appended to
 -- ARGV    behind those of commit.lua: 8 1 if it grows, else 0   9 number of settled events   10 of tables   11 of partitions
 --         12 of entries for the outbox   13 the epoch and 14 the number of what was last put there by this tenure, which
---         make the IDs there
+--         make the IDs there   15 the time that the partition has come to, in ms, 0 for unknown
 --         for each entry of the outbox the number of its fields and values, and these, with its target before them;
 --         the IDs of the settled events; for each table: numbers of rows that are set, of deleted ones, of times that
 --         are set and removed, the time in ms by which rows go that have ended, 0 for none, then key, value / key / ms,
@@ -21,7 +21,7 @@ local first = settled > 0 and parked + 2 or parked -- key of a table
 
 local function number_at(i) return tonumber(argv[i]) end
 
-local start = 15 -- the argument behind the outbox's entries
+local start = 16 -- the argument behind the outbox's entries
 for _ = 1, boxed do start = start + 1 + number_at(start) end
 
 local function check(name, key, ...)
@@ -88,7 +88,7 @@ end
 -- Puts what is for other slots into the outbox. An ID there that is not larger than those before is refused, by the first of
 -- these writes: hence they come first.
 local function box()
-	local at, number = 15, number_at(14)
+	local at, number = 16, number_at(14)
 	for i = 1, boxed do
 		local width = number_at(at)
 		local id = argv[13] .. '-' .. string.format('%.0f', number + i)
@@ -102,6 +102,7 @@ local function box()
 end
 
 local function write()
+	if argv[15] ~= '0' then call('HSET', own, 'time', argv[15]) end
 	local key, at = first, start + settled
 	if settled > 0 then
 		with('HDEL', KEYS[parked], start, settled, 1)

@@ -1,5 +1,5 @@
 -- Sets a processor's position in a partition just taken over, and leaves to the next takeover its
--- group, the floor, and no owner, suspect, skip or aside. Repeated, it changes nothing more.
+-- group, the floor, and no owner, suspect, skip, aside or time. Repeated, it changes nothing more.
 --
 -- KEYS    1 partition   2 lock   3 ownership hash, and what else is removed: rows and times of tables
 -- ARGV    1 the tenure's group   2 lock value
@@ -31,5 +31,5 @@ end
 if read ~= '' then redis.pcall('XGROUP', 'SETID', log, group, to, 'ENTRIESREAD', read) end
 redis.call('HSET', KEYS[3], 'floor', to, 'read', read, 'found', 'reset', 'given', to,
 	'moved', redis.call('HGET', KEYS[3], 'epoch')) -- for an owner before it, see forgotten.lua
-redis.call('HDEL', KEYS[3], 'suspect', 'skip', 'aside')
+redis.call('HDEL', KEYS[3], 'suspect', 'skip', 'aside', 'time')
 return to

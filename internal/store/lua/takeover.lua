@@ -3,7 +3,7 @@
 -- tenure it changes nothing. No write happens before every check has passed.
 --
 -- KEYS    1 partition   2 lock   3 ownership hash: tenure, epoch, floor, read, found, given, expiry,
---         open, clean, unclean, suspect, begun, deaths, aside, quarantine, skip, poke, lost, gone, missed, forgotten, moved,
+--         open, clean, unclean, suspect, begun, deaths, aside, quarantine, skip, poke, lost, gone, missed, forgotten, moved, time,
 --         and of a tenure that reads by position reach, seen, commit   4 retry states
 -- ARGV    1 processor   2 executor ID (fixed length, no '@')
 --         3 lock value "<executor ID>:<tenure>"
@@ -20,7 +20,8 @@
 --         (as they are stored, or ''), poke, lost (entries that were removed before
 --         they were delivered), gone (those that were removed while they were
 --         pending), missed (how many of these the takeover found), forgotten (what Redis forgot, with
---         the epoch of who told it, or ''), parked (number of parked events), now (ms)
+--         the epoch of who told it, or ''), parked (number of parked events), time (that the partition has come to by
+--         commits with changes, in ms, 0 for none), now (ms)
 -- Errors  FENCED when the lock does not hold exactly the value, or when this
 --         tenure had its group and the group is gone; GARBLED <field> <value> when the ownership
 --         hash holds what no owner stores
@@ -34,13 +35,13 @@ local parked = redis.call('HLEN', KEYS[4])
 -- The reply, from what is stored.
 local function answer()
 	local now = redis.call('TIME')
-	local s = redis.call('HMGET', KEYS[3], 'epoch', 'floor', 'read', 'found', 'given', 'unclean', 'suspect', 'quarantine', 'skip', 'poke', 'lost', 'gone', 'missed', 'aside', 'deaths', 'forgotten')
+	local s = redis.call('HMGET', KEYS[3], 'epoch', 'floor', 'read', 'found', 'given', 'unclean', 'suspect', 'quarantine', 'skip', 'poke', 'lost', 'gone', 'missed', 'aside', 'deaths', 'forgotten', 'time')
 	return { 'epoch', tonumber(s[1]), 'floor', s[2], 'read', tonumber(s[3] or '') or -1, 'found', s[4] or '',
 		'given', s[5] or s[2], 'unclean', s[6] == '1' and 1 or 0, 'suspect', s[7] or '',
 		'quarantine', s[8] or '', 'skip', s[9] or '', 'poke', tonumber(s[10] or '') or 0,
 		'lost', tonumber(s[11] or '') or 0, 'gone', tonumber(s[12] or '') or 0,
 		'missed', tonumber(s[13] or '') or 0, 'aside', s[14] or '', 'deaths', tonumber(s[15] or '') or 0, 'forgotten', s[16] or '',
-		'parked', parked, 'now', now[1] * 1000 + math.floor(now[2] / 1000) }
+		'parked', parked, 'time', tonumber(s[17] or '') or 0, 'now', now[1] * 1000 + math.floor(now[2] / 1000) }
 end
 
 local exists = redis.call('EXISTS', log) == 1
@@ -185,6 +186,7 @@ redis.call('HSET', KEYS[3], 'tenure', ARGV[3], 'epoch', string.format('%.0f', ep
 	'open', '1', 'unclean', unclean and '1' or '0', 'suspect', suspect, 'deaths', deaths, 'aside', table.concat(behind, ' '),
 	'missed', lost + gone)
 if removed then redis.call('HSET', KEYS[3], 'moved', removed) end
+if found == 'reset' then redis.call('HDEL', KEYS[3], 'time') end
 redis.call('HDEL', KEYS[3], 'clean', 'begun', 'commit', 'reach', 'seen')
 if ARGV[7] ~= '' then
 	redis.call('HSET', KEYS[3], 'reach', ARGV[7] .. ' ' .. ARGV[3], 'seen', string.format('%.0f', now[1] * 1000 + math.floor(now[2] / 1000)))

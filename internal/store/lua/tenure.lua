@@ -28,19 +28,32 @@ local function take_out(log, group, own, value, id)
 	return before(at_begin.floor, id) and not at_begin.aside[id]
 end
 
+-- Up to where a group was read.
+local function following_group(log, group)
+	local found = find_group(log, group)
+	local last = found and found['last-delivered-id'] or ''
+	return last ~= '' and last or '0-0'
+end
+
 -- Stores which entries were taken out. The next owner's group begins at the oldest pending one:
 -- those behind it come again there, though they are not in the partition any more. By position that is what
 -- lies behind the floor.
 local function set_aside(log, group, own, value, ids)
 	local known, all = redis.call('HGET', own, 'aside') or '', {}
-	local oldest = by_position(own, value) and redis.call('HGET', own, 'floor') or redis.call('XPENDING', log, group)[2]
-	if oldest then
-		for id in known:gmatch('%S+') do
-			if before(oldest, id) then all[#all + 1] = id end
-		end
-		for _, id in ipairs(ids) do
-			if before(oldest, id) then all[#all + 1] = id end
-		end
+	local position, oldest = by_position(own, value), nil
+	if position then
+		oldest = redis.call('HGET', own, 'floor')
+	else
+		oldest = redis.call('XPENDING', log, group)[2]
+	end
+	-- What was set aside for this owner and came again is pending, too; or it is still to come.
+	local kept = oldest
+	if not kept and known ~= '' then kept = following_group(log, group) end
+	for id in known:gmatch('%S+') do
+		if kept and (before(kept, id) or oldest and not position and id == oldest) then all[#all + 1] = id end
+	end
+	for _, id in ipairs(ids) do
+		if oldest and before(oldest, id) then all[#all + 1] = id end
 	end
 	local text = table.concat(all, ' ')
 	if text ~= known then redis.call('HSET', own, 'aside', text) end

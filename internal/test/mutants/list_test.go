@@ -120,7 +120,7 @@ var mutants = []mutant{
 	},
 	{
 		"acks of unknown outcome are sent again", "internal/worker/acker.go",
-		"		default:\n			p.buffer.AcksFailed()\n			a.mark(p)", "		default:\n			p.buffer.AcksConfirmed()",
+		"		default:\n			p.buffer.AcksFailed()\n			p.staging.free()\n			a.mark(p)", "		default:\n			p.buffer.AcksConfirmed()",
 		"TestBrokenRequests/ack_1_close_before",
 	},
 	{

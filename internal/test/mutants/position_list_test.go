@@ -85,7 +85,7 @@ var positionMutants = map[string][]mutant{
 		},
 		{
 			"what was taken out by position is set aside", tenureLua,
-			"local oldest = by_position(own, value) and redis.call('HGET', own, 'floor') or redis.call('XPENDING', log, group)[2]", "local oldest = redis.call('XPENDING', log, group)[2]",
+			"	if position then\n		oldest = redis.call('HGET', own, 'floor')", "	if false then\n		oldest = redis.call('HGET', own, 'floor')",
 			mayHaveBegun,
 		},
 		{
