@@ -157,7 +157,7 @@ var tableMutants = map[string][]mutant{
 	},
 	"internal/rows": {
 		{"rows beyond the budget are not held", rowsTableGo, "t.kept, t.leaving = false, true, t.bytes, nil", "t.kept = false, true, t.bytes", "TestRowsBeyondTheBudgetAreNotHeld"},
-		{"what was only looked up is tidied", rowsGo, "		t.tidy(p.now)\n	}\n}\n\n// forgetNone", "	}\n}\n\n// forgetNone", "TestLookingUpTakesNoMemory"},
+		{"what was only looked up is tidied", rowsGo, "	p.seen = p.seen[:0]\n	p.mark++\n	for _, t := range p.Tables {\n		t.tidy(p.now)\n", "	p.seen = p.seen[:0]\n	p.mark++\n	for range p.Tables {\n", "TestLookingUpTakesNoMemory"},
 		{"a late end holds no others", rowsTableGo, "return h[i].at < h[j].at", "return false", "TestALateEndHoldsNoOthers"},
 		{"what the loader brings is older than what was seen", rowsLoadGo, "		if t.rows[stored.Key] == nil {\n", "		if r := t.rows[stored.Key]; r == nil || t.committed(r) {\n", "TestRowsAtRandom"},
 		{"what a failed iteration has changed is restored", rowsGo, "		s.row.Row, s.row.changed = s.before, s.changed\n", "", setLast},
