@@ -164,7 +164,9 @@ func TestContinue(t *testing.T) {
 			e.must(errors.Join(errs...))
 			return found
 		}
-		equal(t, "at 1-1, done; 1-2, the position; 1-3, not there; 1-4; 1-5, never there", on(me, "1-1", "1-2", "1-3", "1-4", "1-5"), []bool{true, true, false, true, false})
+		equal(t, "at 1-1, done; 1-2, the position; 1-3, dropped; 1-4; 1-5, never there", on(me, "1-1", "1-2", "1-3", "1-4", "1-5"), []bool{true, true, true, true, false})
+		e.must(e.raw.XAdd(e.ctx(), addArgs(p.Log, "data", "x")).Err())
+		equal(t, "1-5, never there, and 1-4 is", on(me, "1-5"), []bool{false})
 		equal(t, "pending", e.pending(p, alice), 0)
 		equal(t, "connections", r.Connections(), 1)
 		equal(t, "another ownership", on(byPosition(bob), "1-2"), []bool{false})

@@ -43,7 +43,7 @@ var (
 	changesScript   = script("prelude", "size", "present", "commit", "commit_changes")
 	outboxScript    = script("outbox")
 	hopScript       = script("prelude", "hop")
-	continuesScript = script("prelude", "present", "continues")
+	continuesScript = script("prelude", "size", "present", "continues")
 	rowScript       = script("row")
 	clearScript     = script("clear")
 	expireScript    = script("quiet", "expire")

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 )
 
 // If a partition runs out of IDs within a batch, what is in is reported as in.
@@ -45,4 +46,27 @@ func TestAppendToAPartitionThatRunsOutOfIDs(t *testing.T) {
 			equal(t, "length of the other one", e.raw.XLen(e.ctx(), other).Val(), 1)
 		})
 	}
+}
+
+// A target that runs out of IDs in a hop.
+func TestAHopToAnExhaustedTargetLosesNothing(t *testing.T) {
+	tagged(t, func(t *testing.T, e *env) {
+		s := e.sender("printer", alice)
+		full := e.keys.Partition("bills", 1)
+		e.must(e.raw.Do(e.ctx(), "XADD", full, "18446744073709551615-18446744073709551615", "data", "last").Err())
+		s.emit(1, 1, 1)
+		c := e.NewCourier(s.p)
+		for range 20 {
+			try2(c.Round(e.ctx())).must(t)
+			if c.Carries() == 0 {
+				break
+			}
+			time.Sleep(5 * time.Millisecond)
+		}
+		e.must(e.raw.Del(e.ctx(), full).Err()) // an operator's cure
+		e.carry(c)
+		if n := len(e.came(1)); n != 3 {
+			t.Errorf("%d outputs came, want 3", n)
+		}
+	})
 }

@@ -1,15 +1,17 @@
 -- Finds out whether what owners by position have read is what is there, for one that has connected anew: the server
--- may be another one, or have gone back. It stands behind the prelude and present.lua, and changes nothing.
+-- may be another one, or have gone back. It stands behind the prelude, size.lua and present.lua, and changes nothing that stays.
 --
 -- KEYS    for each partition: partition, ownership hash
 -- ARGV    for each partition: lock value, group, the last ID that was read
 -- Returns for each partition 1 if it may be read on; 0 if its tenure or group is gone, a key holds a wrong type, or
---         that ID is neither done nor there
+--         that ID is neither done nor there, nor was dropped
 local function continues(log, own, value, group, last)
 	local saved = redis.call('HMGET', own, 'tenure', 'floor')
 	if saved[1] ~= value or redis.call('EXISTS', log) == 0 or not find_group(log, group) then return false end
 	if not before(saved[2] or '0-0', last) then return true end
-	return is_there(log, group, last, true)
+	if is_there(log, group, last, true) then return true end
+	-- Dropped for want of room, as commit.lua knows: nothing is left up to it, and the partition once came so far.
+	return #redis.call('XRANGE', log, '(' .. (saved[2] or '0-0'), last, 'COUNT', 1) == 0 and not before(ends(log, own), last)
 end
 
 local out = {}

@@ -31,7 +31,12 @@ redis.call('HSET', hops, ARGV[1], newest) -- if there is no memory for it, nothi
 at = from
 for _ = 1, n do
 	local width = tonumber(ARGV[at + 1])
-	redis.call('XADD', log, '*', unpack(ARGV, at + 2, at + 1 + width))
+	local put = redis.pcall('XADD', log, '*', unpack(ARGV, at + 2, at + 1 + width))
+	if type(put) == 'table' and put.err then -- it runs out of IDs
+		redis.call('HSET', hops, ARGV[1], last)
+		return put
+	end
+	last = ARGV[at]
 	at = at + 2 + width
 end
 return { newest, n }

@@ -46,6 +46,7 @@ var tableMutants = map[string][]mutant{
 		{"large records of a call are appended together", "internal/store/send_bare.go", `"MULTI"))`, `"PING"))`, "TestLargeRecordsStayInOrderWhileMemoryIsShort"},
 		{"a replica is noticed before a transaction", "internal/store/send_bare.go", `"PEXPIRE", p.log, 1, "GT"`, `"EXISTS", p.log`, "TestAReplicaIsLeft"},
 		{"what was appended without a transaction is known", "internal/store/send_bare.go", "if n == 1 || redisconn.IsReply(calls[1].Reply.Err()) {", "if n == 1 {", "TestLargeRecordsNeedNoTransactions"},
+		{"a hop that breaks off passes nothing over", hopLua, "		redis.call('HSET', hops, ARGV[1], last)\n		return put\n", "		return put\n", "TestAHopToAnExhaustedTargetLosesNothing"},
 		{"what comes again stays set aside", "internal/store/lua/tenure.lua", "or oldest and not position and id == oldest", "", "TestAsideSurvivesAPartOfTheRead"},
 		{"a row that was removed while a page was read is none without an end", "internal/store/table.go", "!r.There })", "false })", "TestRowsThatEndWhileTheyAreRead"},
 		{"changes are those of the tenure", commitLua, "if saved[1] ~= ARGV[1] then", "if false then", changesNotDone},
