@@ -162,14 +162,14 @@ func (s *staging) full() bool {
 	return s.bytes > mostStaged
 }
 
-// stuck reports whether the commit was refused, and waits.
+// stuck reports whether the commit was refused, and waits or will not be sent again.
 func (s *staging) stuck() bool {
 	if s == nil {
 		return false
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.held
+	return s.held || s.closed
 }
 
 // close keeps all that is not committed from being sent: another owner does it again. It reports false while a commit

@@ -292,3 +292,18 @@ func TestTwoAckersDoNotNumberACommitTwice(t *testing.T) {
 	p.staging.free()
 	p.commitIs(t, "2 1-0 settled 0-7")
 }
+
+// A commit that was given up while there was no room is not waited for once there is.
+func TestACommitThatWasGivenUpIsStuck(t *testing.T) {
+	p := atomicPartition(t)
+	p.does("1-0", 1)
+	p.commitIs(t, "1 1-0 1-0")
+	p.answer(errHeld)
+	p.staging.held = true
+	given := p.staging.close()
+	p.staging.held = false
+	if !given || !p.staging.stuck() {
+		t.Errorf("given up %v, stuck %v", given, p.staging.stuck())
+	}
+	p.commitIs(t, "")
+}
