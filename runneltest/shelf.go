@@ -46,7 +46,7 @@ func (h *shelf) Write(store.RetryState) (bool, error) {
 	return err == nil, err
 }
 
-func (h *shelf) Done(id string) error {
+func (h *shelf) Done(id string, _ *store.RetryState) error {
 	if err := h.over(); err != nil {
 		return err
 	}

@@ -34,8 +34,9 @@ type Store interface {
 	Begin(s store.RetryState) (redisconn.Entry, bool, error)
 	// Write replaces the state of a parked event, and returns false if the event is gone.
 	Write(s store.RetryState) (bool, error)
-	// Done removes a parked event, which has been processed.
-	Done(id string) error
+	// Done removes a parked event, which has been processed. As long as that waits for something else, its state is that, if
+	// it is not nil: the end of the ownership is not its doing.
+	Done(id string, waits *store.RetryState) error
 	// DeadLetter makes an event, parked or not, a dead letter.
 	DeadLetter(d store.DeadLetter) error
 	// Now returns the time of the server's clock, in milliseconds; never ahead of it.
@@ -249,12 +250,11 @@ func (r *Queue) Attempts(id string) int {
 
 // Done removes the running event.
 func (r *Queue) Done() error {
-	running := r.running
+	waits := undone(*r.running)
 	r.running = nil
-	err := r.lanes.end(running.ID, true)
+	err := r.lanes.end(waits.ID, &waits)
 	if errors.Is(err, ErrNotDone) {
-		r.running = running
-		return errors.Join(err, r.Interrupted())
+		return errors.Join(err, r.lanes.write(waits))
 	}
 	return err
 }
@@ -268,10 +268,15 @@ func (r *Queue) Interrupted() error {
 	if r.running == nil {
 		return nil
 	}
-	s := *r.running
+	s := undone(*r.running)
 	r.running = nil
+	return r.lanes.write(s)
+}
+
+// undone returns the state of a running event without its attempt.
+func undone(s store.RetryState) store.RetryState {
 	s.Running = false
 	s.Void++
 	s.At = s.Last // due already, even for a later owner whose clock is set back
-	return r.lanes.write(s)
+	return s
 }

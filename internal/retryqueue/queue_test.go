@@ -65,7 +65,7 @@ func (m *memory) Write(s store.RetryState) (bool, error) {
 	return true, nil
 }
 
-func (m *memory) Done(id string) error {
+func (m *memory) Done(id string, _ *store.RetryState) error {
 	delete(m.states, id)
 	delete(m.entries, id)
 	return nil
@@ -73,7 +73,7 @@ func (m *memory) Done(id string) error {
 
 func (m *memory) DeadLetter(d store.DeadLetter) error {
 	m.dead = append(m.dead, d)
-	return m.Done(d.Entry.ID)
+	return m.Done(d.Entry.ID, nil)
 }
 
 func event(id, key string) redisconn.Entry {

@@ -22,13 +22,13 @@ func (p *shelf) write(s store.RetryState) error {
 	return nil
 }
 
-func (p *shelf) drop(id string) error { return p.end(id, false) }
+func (p *shelf) drop(id string) error { return p.end(id, nil) }
 
-// end removes an event, which was processed if done is set.
-func (p *shelf) end(id string, done bool) error {
-	err := p.store.Done(id)
+// end removes an event. One that was processed has a state until that is stored; see Store.Done.
+func (p *shelf) end(id string, waits *store.RetryState) error {
+	err := p.store.Done(id, waits)
 	if err == nil {
-		p.take(id, done)
+		p.take(id, waits != nil)
 	}
 	return err
 }

@@ -6,6 +6,7 @@ import (
 
 	"github.com/runnel-go/runnel/internal/entryid"
 	"github.com/runnel-go/runnel/internal/help"
+	"github.com/runnel-go/runnel/internal/store"
 )
 
 // deathsDecide is the number of deaths in a row after which an event without a Retry has failed.
@@ -57,6 +58,16 @@ func (d *deaths) decided(id string) bool { return d.event == id && d.n >= d.most
 
 func (d *deaths) err() error {
 	return fmt.Errorf("the worker died or lost the partition %d times in a row while it processed this event", d.n)
+}
+
+// survived stores, while a commit is held, that what it is of was processed: an owner that ends now does not end at that.
+func (s *redisStore) survived(suspect, committed string, waits *store.RetryState) {
+	if waits != nil {
+		_, _ = s.Write(*waits) // if the commit comes first, the event is gone
+	}
+	if suspect != "" && entryid.Compare(suspect, committed) <= 0 {
+		_ = s.beginSuspect("")
+	}
 }
 
 func (s *redisStore) beginSuspect(id string) error {

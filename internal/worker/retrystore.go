@@ -80,9 +80,9 @@ func (s *redisStore) Write(state store.RetryState) (there bool, err error) {
 	return there, err
 }
 
-func (s *redisStore) Done(id string) error {
+func (s *redisStore) Done(id string, waits *store.RetryState) error {
 	if s.t.staging != nil {
-		return s.t.commitParked(id)
+		return s.t.commitParked(id, waits)
 	}
 	return s.persist(func(ctx context.Context) error {
 		return s.i.w.client.DoneRetry(ctx, s.t.keys, s.t.claim, id)

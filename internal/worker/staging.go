@@ -27,6 +27,7 @@ const (
 // without the other.
 type staging struct {
 	rows     *rows.Partition
+	suspect  string         // that the owner before was at, "" for none
 	refusals *outage.Outage // of commits; of the acker, and while one is held of what waits
 
 	mu     sync.Mutex
@@ -41,10 +42,11 @@ type staging struct {
 
 // staged is what one commit will have.
 type staged struct {
-	changes *store.Changes // nil: acks alone
-	upTo    string         // the last entry of its iterations, "" for none
-	alone   bool           // it is of a parked event, which is waited for
-	taken   int64          // the number of its last changes; see rows.Partition
+	changes *store.Changes    // nil: acks alone
+	upTo    string            // the last entry of its iterations, "" for none
+	alone   bool              // it is of a parked event, which is waited for
+	waits   *store.RetryState // of that, while it is held
+	taken   int64             // the number of its last changes; see rows.Partition
 	items   int
 	bytes   int64
 }
@@ -66,10 +68,10 @@ func (s *staging) done(last string, ack func()) {
 }
 
 // parked adds what the attempt of a parked event has changed, and its end.
-func (s *staging) parked(id string) {
+func (s *staging) parked(id string, waits *store.RetryState) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	one := staged{changes: &store.Changes{Settled: []string{id}}, alone: true}
+	one := staged{changes: &store.Changes{Settled: []string{id}}, alone: true, waits: waits}
 	items, bytes := s.rows.Pending()
 	one.take(s, "", items, bytes)
 	s.queue = append(s.queue, one)
@@ -197,6 +199,7 @@ func (m *member) hold(p *partition, why error) {
 	s := p.staging
 	s.mu.Lock()
 	s.held = true
+	done, waits := s.flight.Committed, s.with.waits
 	s.mu.Unlock()
 	p.buffer.Signal()
 	ctx, cancel := context.WithCancel(context.WithoutCancel(m.ctx))
@@ -210,6 +213,7 @@ func (m *member) hold(p *partition, why error) {
 	})
 	m.wg.Go(func() {
 		defer cancel()
+		p.source.parked.survived(s.suspect, done, waits)
 		if full := (*store.TargetFullError)(nil); errors.As(why, &full) {
 			m.w.client.AwaitRoom(ctx, full, func(err error) { s.refusals.Failed(ctx, err) })
 		} else {
@@ -260,7 +264,7 @@ func (p *partition) prepare(m *member, pos store.Takeover) {
 	if !m.p.Atomic {
 		return
 	}
-	p.staging = &staging{rows: &rows.Partition{Skip: pos.SkipEnd, Suspect: pos.Crashed}, refusals: outage.New(p.log, "commit", &m.count.Errors)}
+	p.staging = &staging{suspect: pos.Suspect, rows: &rows.Partition{Skip: pos.SkipEnd, Suspect: pos.Crashed}, refusals: outage.New(p.log, "commit", &m.count.Errors)}
 	p.staging.rows.From(pos.Committed)
 	p.staging.rows.At(pos.Time)
 	for _, t := range m.p.Tables {
@@ -304,8 +308,8 @@ func (m *member) load(p *partition) {
 func (p *partition) settleFirst() bool { return p.staging == nil || p.flush() }
 
 // commitParked commits what an attempt of a parked event has changed, together with its end.
-func (p *partition) commitParked(id string) error {
-	p.staging.parked(id)
+func (p *partition) commitParked(id string, waits *store.RetryState) error {
+	p.staging.parked(id, waits)
 	p.acks.mark(p)
 	switch {
 	case p.flush():

@@ -149,7 +149,7 @@ func TestAParkedEventIsCommittedBehindWhatWasDoneBefore(t *testing.T) {
 	p := atomicPartition(t)
 	p.does("1-0", 1)
 	p.staging.rows.Emit(store.Output{Stream: "parked"})
-	p.staging.parked("0-7")
+	p.staging.parked("0-7", nil)
 	p.does("2-0", 1)
 	p.commitIs(t, "1 1-0 1-0")
 	p.answer(nil)
@@ -283,7 +283,7 @@ func TestTwoAckersDoNotNumberACommitTwice(t *testing.T) {
 	p := atomicPartition(t)
 	p.does("1-0", 1)
 	p.commitIs(t, "1 1-0 1-0")
-	p.staging.parked("0-7")
+	p.staging.parked("0-7", nil)
 	p.staging.answered(nil)
 	p.commitIs(t, "")
 	p.commits++

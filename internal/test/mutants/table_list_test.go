@@ -20,7 +20,9 @@ const (
 	rowsLoadGo  = "internal/rows/load.go"
 	rowsEndsGo  = "internal/rows/ends.go"
 	expireGo    = "expire.go"
+	deathsGo    = "internal/worker/deaths.go"
 
+	heldKill       = "TestACrashWhileACommitWaitsIsNotTheEventsDoing"
 	changesNotDone = "TestChangesThatAreNotDone"
 	changesOnFull  = "TestChangesOnAServerWhoseMemoryIsFull"
 	changesNoRoom  = "TestChangesForAFullPartition"
@@ -126,6 +128,9 @@ var tableMutants = map[string][]mutant{
 		{"an end that an operator wants skipped is skipped", expireGo, `if skip := c.src.Rows.Skip; skip != ""`, `if skip := c.src.Rows.Skip; false`, "TestAQuarantineAtARowsEndIsReleased"},
 		{"a quarantine names the end of a row", "internal/worker/quarantine.go", "q.Ending = end.Name()", "_ = end.Name()", "TestAQuarantineAtARowsEndIsReleased"},
 		{"one end of a row is skipped, and no later one", "internal/rows/ends.go", "e.Key, e.At)", "e.Key, 0)", "TestAQuarantineAtARowsEndIsReleased"},
+		{"an event whose commit waits has survived", stagingGo, "		p.source.parked.survived(s.suspect, done, waits)\n", "		_, _ = done, waits\n", heldKill},
+		{"a parked event whose commit waits has survived", deathsGo, "		_, _ = s.Write(*waits)", "		_ = s", heldKill},
+		{"a suspect whose commit waits is none", deathsGo, "	if suspect != \"\" && entryid", "	if false && entryid", heldKill},
 		{"a new owner goes on with the time of the one before", stagingGo, "	p.staging.rows.At(pos.Time)\n", "", "TestTimeDoesNotGoBackWithANewOwner"},
 		{"an end without a return is none", expireGo, "	err = errUnfinished\n", "", "TestAnEndWithoutAReturnIsNone"},
 		{"a split batch has one time", "atomic.go", "a.rows.Begin(last)", "a.rows.Begin(events[len(events)-1].ID)", "TestABatchThatIsSplitHasOneTime"},
