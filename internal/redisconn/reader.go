@@ -43,11 +43,21 @@ type Reader struct {
 	mu    sync.Mutex
 	lines map[*node]*readConn // by node of a cluster, nil for the one server
 	woken chan struct{}       // Interrupt sends to it
+	on    map[int]*node       // where slots of a cluster were asked last; only the reading goroutine uses it
+}
+
+// asks notes that a slot is asked at a node. Another one than before counts as a connection, though there may be one already: it
+// may be behind the one before.
+func (r *Reader) asks(slot int, n *node) {
+	if before := r.on[slot]; before != nil && before != n {
+		r.made.Add(1)
+	}
+	r.on[slot] = n
 }
 
 // NewReader returns a reader, which connects when it first reads.
 func (c *Conn) NewReader() *Reader {
-	return &Reader{c: c, lines: map[*node]*readConn{}, woken: make(chan struct{}, 1)}
+	return &Reader{c: c, lines: map[*node]*readConn{}, on: map[int]*node{}, woken: make(chan struct{}, 1)}
 }
 
 // line returns the connection to a node.

@@ -87,6 +87,9 @@ func (r *Reader) at(ctx context.Context, key string, block time.Duration, consum
 		return err
 	}
 	for asking, try := false, 0; ; try++ {
+		if !asking { // else each read would count, while a slot is on its way
+			r.asks(Slot(key), n)
+		}
 		l := r.line(n)
 		err := l.run(ctx, block, consumes, func(ctx context.Context) error {
 			if asking { // over the line's one connection
@@ -134,6 +137,7 @@ func (r *Reader) pollSlots(ctx context.Context, q readRequest, parts [][]int) ([
 			by[n] = &nodePoll{n: n}
 			all = append(all, by[n])
 		}
+		r.asks(Slot(q.keys[part[0]]), n)
 		by[n].parts = append(by[n].parts, part)
 	}
 	var wg sync.WaitGroup

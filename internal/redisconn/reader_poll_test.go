@@ -91,6 +91,8 @@ func (k *idleCluster) reply(args []string) string {
 		return ":7\r\n"
 	case "xreadgroup":
 		return k.read(args)
+	case "xread":
+		return "*-1\r\n"
 	}
 	return "+OK\r\n"
 }
@@ -223,5 +225,36 @@ func TestAPartitionAloneIsWaitedFor(t *testing.T) {
 		equal(t, "passed", time.Since(begin), time.Minute)
 		equal(t, "asked", len(k.asked[logs[0]]), 30)
 		equal(t, "blocks", k.block, map[string]bool{"2000": true})
+	})
+}
+
+// "As long as the number stays the same, all commands go to the servers that they went to before": also if a partition goes to a
+// node that the reader was connected to before, as one that was a replica meanwhile and is promoted again.
+func TestConnectionsTellOfAnotherServer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		_, r, logs := idleReader(t, 8)
+		follow := func() int64 {
+			t.Helper()
+			after := make([]string, len(logs))
+			for i := range after {
+				after[i] = "0-0"
+			}
+			if _, err := r.Follow(t.Context(), logs, after, 1, 0); err != nil {
+				t.Fatal(err)
+			}
+			return r.Connections()
+		}
+		before := follow()
+		equal(t, "without a change", follow(), before)
+		k := r.c.cluster
+		slot := Slot(logs[0])
+		to := idleNodes[0]
+		if k.known(logs[0]).addr == to {
+			to = idleNodes[1]
+		}
+		k.slots[slot].Store(k.node(to))
+		if after := follow(); after == before {
+			t.Errorf("%d connections before and after %s went to another node", before, logs[0])
+		}
 	})
 }

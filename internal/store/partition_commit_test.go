@@ -254,7 +254,8 @@ var ended = []struct {
 	{"the next one died before it read", func(e *env, p Partition, me Claim) { e.own(p, byPosition(carol)) }, "0-0", "1-2", true, "1-1", ""},
 	{"all that came later cannot have begun", func(e *env, p Partition, me Claim) {
 		e.must(e.commit(p, me, 1, "1-6", 6))
-		e.add(p.Log, fmt.Sprint(time.Now().Add(time.Hour).UnixMilli(), "-1"))
+		e.must(e.raw.HSet(e.ctx(), p.Own, "seen", time.Now().Add(-time.Hour).UnixMilli()).Err())
+		e.add(p.Log, fmt.Sprint(time.Now().Add(-time.Minute).UnixMilli(), "-1"))
 	}, "1-6", "1-6", true, "", ""},
 }
 

@@ -58,6 +58,8 @@ end
 -- be among so many.
 local function begun(log, floor, most, till, aside)
 	local first, last, after, moved = nil, nil, floor, words(aside)
+	local clock = redis.call('TIME')
+	local now = clock[1] * 1000 + math.floor(clock[2] / 1000)
 	local left = math.min(most, math.max(readable(log), 1))
 	local whole = left == most
 	for page = 1, math.huge do
@@ -66,7 +68,8 @@ local function begun(log, floor, most, till, aside)
 		if #entries == 0 then return first, last end
 		for _, entry in ipairs(entries) do
 			after = entry[1]
-			if tonumber(after:match('^%d+')) > till then return first, last end
+			local ms = tonumber(after:match('^%d+'))
+			if ms > till and ms <= now then return first, last end -- an ID ahead of the clock does not tell when it came
 			last = after
 			if not first and not moved[after] then first = after end
 		end

@@ -26,12 +26,22 @@ local function is_last(log, own, at)
 	return ends(log, own) == at
 end
 
+-- What was lost behind the position counts as read, as for room.lua: else a takeover that finds the same position counts it again.
+local function passed(log, own, info, gap)
+	if info['entries-read'] then
+		redis.call('XGROUP', 'SETID', log, info['name'], info['last-delivered-id'], 'ENTRIESREAD', string.format('%.0f', info['entries-read'] + gap))
+	end
+	if tonumber(redis.call('HGET', own, 'read') or '') then redis.call('HINCRBY', own, 'read', gap) end
+end
+
 -- Adds to what was lost what was dropped in front of all that is left, behind an ID: not all may ever be read.
-local function dropped(log, own, at, read, lost)
+local function dropped(log, own, info, at, read, lost)
 	local left = redis.call('XLEN', log)
 	if not redis.REDIS_VERSION or not trimmed_past(log, own, at, left) then return lost end
 	local gap = (select(2, ends(log, own)) or 0) - left - lost - read
-	return gap > 0 and redis.call('HINCRBY', own, 'lost', gap) or lost
+	if gap <= 0 then return lost end
+	passed(log, own, info, gap)
+	return redis.call('HINCRBY', own, 'lost', gap)
 end
 
 -- Every entry ever appended was either delivered to the processor or lost, which shows when nothing
@@ -48,7 +58,7 @@ local function count(log, own, group, at, read, lost, by_position)
 		return lost, 0, -1 -- more is on its way
 	end
 	if left ~= 0 and (by_position or not (delivered and lag == 0)) and not is_last(log, own, at) then
-		return by_position and read and dropped(log, own, at, read, lost) or lost, 0, -1
+		return by_position and read and dropped(log, own, info, at, read, lost) or lost, 0, -1
 	end
 	-- Redis 8 tells no lag of a stream without entries, whatever was removed from it unread.
 	if not by_position and delivered and lag and (lag > 0 or redis.call('XLEN', log) > 0) then
@@ -60,6 +70,7 @@ local function count(log, own, group, at, read, lost, by_position)
 	if gap > 0 then
 		redis.call('HINCRBY', own, 'lost', gap)
 		lost = lost + gap
+		if info['last-delivered-id'] ~= at then passed(log, own, info, gap) end
 	end
 	-- With a lag though nothing is behind: by its append-only file, or as a replica, the
 	-- server did not count what the group read; with less than none, a takeover counted

@@ -2,10 +2,10 @@
 -- registered processor has acked; if told so and there still is no room, also the oldest that a
 -- processor needs. These count as lost for each processor that they were not delivered to; one that
 -- was given them processes them, or counts them itself; so does one that is read by position, of which Redis does not
--- know what was read. Does nothing if there is room, and so may
+-- know what was read, if it knows the number of its position. Does nothing if there is room, and so may
 -- be repeated.
 --
--- KEYS    1 partition   2... the processors' ownership hashes: floor, lost, tenure, reach, open
+-- KEYS    1 partition   2... the processors' ownership hashes: floor, lost, tenure, reach, open, read
 -- ARGV    1 size   2 number of entries that need room   3 '1' to drop
 --         4 length of an executor ID   5... the registered processors
 -- Returns {length, acked entries removed, entries dropped, who needs the oldest entry
@@ -18,7 +18,7 @@ if length + wanted <= size then return { length, 0, 0, '', 0 } end
 
 local groups, removed = groups_of(log), 0
 local lost = {}
-for i = 2, #KEYS do lost[i] = redis.call('HMGET', KEYS[i], 'lost', 'floor', 'tenure', 'reach', 'open') end
+for i = 2, #KEYS do lost[i] = redis.call('HMGET', KEYS[i], 'lost', 'floor', 'tenure', 'reach', 'open', 'read') end
 local keep, holder, foreign = acked_by_all(log, groups, id_length, 5)
 local kind = foreign and 2 or keep and 1 or 0
 if keep then
@@ -43,6 +43,7 @@ local positions = {}
 for i = 5, #ARGV do
 	local group, saved = at[ARGV[i]], lost[i - 3]
 	local counts = redis.REDIS_VERSION and saved[5] == '1' and saved[4] and saved[4]:match(' (.*)$') == saved[3]
+		and tonumber(saved[6] or '') -- else it cannot tell: what it has read and not committed counts as well
 	positions[i - 4] = { counts = counts, own = KEYS[i - 3], group = group, last = group and group['last-delivered-id'] or saved[2] or '0-0', n = 0 }
 end
 table.sort(positions, function(a, b) return before(a.last, b.last) end)

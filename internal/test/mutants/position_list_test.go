@@ -75,7 +75,7 @@ var positionMutants = map[string][]mutant{
 		},
 		{
 			"what came after the lock had ended has not begun", positionLua,
-			"if tonumber(after:match('^%d+')) > till then return first, last end", "",
+			"if ms > till and ms <= now then return first, last end", "",
 			mayHaveBegun,
 		},
 		{
@@ -109,9 +109,38 @@ var positionMutants = map[string][]mutant{
 			"TestContinue",
 		},
 		{
+			"what was lost behind the position counts as read", refreshLua,
+			"	if gap <= 0 then return lost end\n	passed(log, own, info, gap)\n", "	if gap <= 0 then return lost end\n",
+			"TestLostIsTrue",
+		},
+		{
+			"what was lost behind the last entry counts as read", refreshLua,
+			"if info['last-delivered-id'] ~= at then passed(", "if false then passed(",
+			"TestLostIsTrue",
+		},
+		{
+			"an owner that does not know what it has read counts nothing", "internal/store/lua/room.lua",
+			"		and tonumber(saved[6] or '') -- else it cannot tell: what it has read and not committed counts as well\n", "",
+			"TestDroppedEventsAreCountedWhereNumbersAreUnknown",
+		},
+		{
 			"by position what is lost is counted by what was read", refreshLua,
 			"if added and added == lost + (read or -1) then return lost, 1, read end", "if info['last-delivered-id'] ~= at then return lost, 0, -1 end",
 			"TestLossesAreCountedByPosition",
+		},
+	},
+	".": {
+		{
+			"an ID ahead of the clock does not tell when it came", positionLua,
+			"if ms > till and ms <= now then", "if ms > till then",
+			"TestADeadlyEventWhoseIDIsAheadOfTheClock",
+		},
+	},
+	"internal/redisconn": {
+		{
+			"a slot that goes to another node is read anew", "internal/redisconn/reader.go",
+			"		r.made.Add(1)\n", "",
+			"TestConnectionsTellOfAnotherServer",
 		},
 	},
 	"internal/prefetch": {
