@@ -301,6 +301,12 @@ func (c *consumer[T]) settle(err error) error {
 		c.src.Interrupted()
 		return errEnded // not even if middleware makes nil of the error
 	}
+	if c.inside { // where middleware called the function in a goroutine of its own, that has ended it
+		c.inside, c.loop = false, nil
+		if err == nil {
+			err = coro.ErrExited
+		}
+	}
 	if err == nil {
 		c.atomic.settled()
 		c.ack(c.events)

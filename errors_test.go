@@ -1,5 +1,5 @@
 // A function that returns without consuming its events, panics, or ends its goroutine fails with
-// an error that says so, and the worker halts.
+// an error that says so, and the worker halts; a goroutine of middleware ends alone.
 
 package runnel_test
 
@@ -8,6 +8,7 @@ import (
 	"errors"
 	"runtime"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -82,6 +83,41 @@ func TestAPanicIsAnErrorWithItsStack(t *testing.T) {
 
 //go:noinline
 func explode(value any) { panic(value) }
+
+// Where middleware calls the function in a goroutine of its own, that alone ends: the event has failed.
+func TestGoexitInAGoroutineOfMiddlewareIsAFailure(t *testing.T) {
+	var n notes
+	fn := runnel.Each(func(ctx context.Context, e *runnel.Event, i item) error {
+		n.add(attempt(ctx, e, i))
+		if i.N == 2 {
+			runtime.Goexit()
+		}
+		return nil
+	})
+	apart := func(next runnel.Handler) runnel.Handler {
+		return func(ctx context.Context, b *runnel.Batch) (err error) {
+			var done sync.WaitGroup
+			done.Go(func() { err = next(ctx, b) })
+			done.Wait()
+			return err
+		}
+	}
+	opts := &runnel.ProcessorOptions{Middleware: []runnel.Middleware{apart}, Retry: &runnel.Retry{Max: 2}}
+	cluster(t, 1, fn, opts, func(c *runneltest.Cluster, send func(...int)) {
+		w := ready(c, "a")
+		send(1, 2, 3)
+		c.Sleep(time.Minute)
+		if err := w.Stop(); err != nil {
+			t.Error(err)
+		}
+		if got := strings.Join(n.all(), ", "); got != "a 1#1, a 2#1, a 2#2, a 3#1" {
+			t.Error(got)
+		}
+		if dead := deadLetters(t, c, 0); len(dead) != 1 || dead[0] != "2#2 failed" {
+			t.Errorf("dead letters: %q", dead)
+		}
+	})
+}
 
 func TestGoexitInAFunctionHaltsTheWorker(t *testing.T) {
 	fn := runnel.Each(func(_ context.Context, _ *runnel.Event, i item) error {
