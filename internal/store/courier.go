@@ -206,6 +206,9 @@ func (c *Courier) trips(ctx context.Context, routes []*route) (all []*trip) {
 		most := int64(0) // a processor never waits for room in its own stream
 		if r.to.Stream != c.from.Stream {
 			meta, err := MetaStore(c.c).recentMeta(ctx, r.to.Stream)
+			if err == nil && meta.Partitions > 0 && r.to.Partition >= meta.Partitions {
+				err = fmt.Errorf("the stream was made anew, and has %d partitions", meta.Partitions)
+			}
 			if err != nil {
 				c.failed(r, err)
 				continue

@@ -107,6 +107,7 @@ var tableMutants = map[string][]mutant{
 		{"a target takes no more than its length", hopLua, "if n >= room then", "if n > room then", "TestATargetThatIsFull"},
 		{"the outbox is written first", changesLua, "local no = refusal(prepare) or box()\nif no then return no end\nwrite()\nreturn", "local no = refusal(prepare)\nif no then return no end\nwrite()\nreturn advance() or box() or", "TestAnOutboxThatIsAhead"},
 		{"outputs of an ownership have numbers of their own", changesLua, "string.format('%.0f', number + i)", "string.format('%.0f', i)", "TestOutputsForOtherSlotsComeOnce"},
+		{"nothing is sent to a partition that is no more", courierGo, "r.to.Partition >= meta.Partitions {", "false {", "TestATargetThatIsNoMore"},
 		{"what has an unknown outcome is sent again", courierGo, "	case err != nil:\n		c.failed(", "	case err != nil:\n		c.came(r, r.entries[r.sent-1].id)\n		c.failed(", "TestHopsThatGoMissing"},
 		{"only what came is removed", courierGo, "entryid.Compare(first, done) < 0 {", "false {", "TestATargetThatIsFull"},
 		{"what waits in memory has a bound", courierGo, "	if c.more && !c.Behind() {\n		count", "	if c.more {\n		count", "TestACourierKeepsALimitedNumber"},
