@@ -147,7 +147,7 @@ func (d *declaration) tablesMeta() map[string]store.TableMeta {
 		if all == nil {
 			all = map[string]store.TableMeta{}
 		}
-		all[t.name] = store.TableMeta{Processor: t.processor, Codec: t.codec.Name(), TTL: t.opts.TTL.Milliseconds(), Local: t.opts.Local}
+		all[t.name] = store.TableMeta{Processor: t.processor, Codec: t.codec.Name(), TTL: t.opts.TTL.Milliseconds(), Ends: t.config.Ends, Local: t.opts.Local}
 	}
 	return all
 }

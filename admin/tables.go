@@ -61,7 +61,7 @@ func (c *Client) RemoveTable(ctx context.Context, stream, table string, opts *Re
 // rowsOf returns how many rows tables have together.
 func rowsOf(ctx context.Context, client *store.Client, stream string, m store.Meta, tables ...string) (rows int64, err error) {
 	for _, name := range tables {
-		size, err := client.TableSize(ctx, stream, name, m.Partitions)
+		size, err := client.TableSize(ctx, stream, name, m.Tables[name], m.Partitions)
 		if err != nil {
 			return rows, err
 		}

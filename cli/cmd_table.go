@@ -83,9 +83,10 @@ func writeTables(t table, list []inspect.TableState) {
 // A namedTable is the table that an argument names.
 type namedTable struct {
 	*session
-	name string
-	meta store.Meta
-	look *records.Decoder
+	name  string
+	meta  store.Meta
+	table store.TableMeta
+	look  *records.Decoder
 }
 
 func (s *session) findTable(ctx context.Context, c *call) (*namedTable, error) {
@@ -93,7 +94,7 @@ func (s *session) findTable(ctx context.Context, c *call) (*namedTable, error) {
 	s.stream, t.name, _ = strings.Cut(c.arg(0), "/")
 	var err error
 	if t.meta, err = s.metadata(ctx, s.stream); err == nil {
-		_, err = t.meta.Table(s.stream, t.name)
+		t.table, err = t.meta.Table(s.stream, t.name)
 	}
 	if err == nil {
 		t.look, err = s.decoder(ctx, s.stream)
@@ -136,7 +137,7 @@ func runTableGet(ctx context.Context, s *session, c *call) error {
 	if !c.IsSet(flagPartition) {
 		partitions = t.look.RowPartitions(t.name, key)
 	}
-	found, err := inspect.FindRows(ctx, s.client, t.stream, t.name, key, partitions)
+	found, err := inspect.FindRows(ctx, s.client, t.stream, t.name, t.table, key, partitions)
 	if err != nil {
 		return err
 	}
@@ -177,7 +178,9 @@ func runTableDump(ctx context.Context, s *session, c *call) error {
 	lines := output{w: &escaping{w: raw(s.out.w), json: true}, json: true}
 	left, prefix := c.Int(flagLimit), c.String(flagPrefix)
 	for _, n := range partitions {
-		for row, err := range s.client.RowsWith(ctx, s.client.Table(t.stream, t.name, n), prefix) {
+		place := s.client.Table(t.stream, t.name, n)
+		place.Lasting = !t.table.Ends
+		for row, err := range s.client.RowsWith(ctx, place, prefix) {
 			if err != nil {
 				return err
 			}

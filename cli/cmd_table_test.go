@@ -266,6 +266,28 @@ func TestDoctorOfTables(t *testing.T) {
 	}
 }
 
+// The rows of a table that has no TTL any more stay, whatever times are left of them.
+func TestTimesThatAreLeftAreNone(t *testing.T) {
+	s := summed(t, sales...)
+	for n := range 3 {
+		s.rdb.ZAdd(t.Context(), fmt.Sprintf("__until:shop.orders.totals.%d", n), redis.Z{Score: 1, Member: "ada"})
+	}
+	s.run("table", "get", "orders/totals", "ada").want(t, 0, `{"Sum":4,"Times":2}`, "")
+	for _, row := range strings.Split(strings.TrimSpace(s.run("table", "dump", "orders/totals").out), "\n") {
+		if strings.Contains(row, "until") {
+			t.Error(row)
+		}
+	}
+	for _, table := range printed[[]inspect.TableState](s, "table", "ls") {
+		if table.Overdue != 0 {
+			t.Errorf("%+v", table)
+		}
+	}
+	if r := s.untyped("doctor"); strings.Contains(r.out, "has come") {
+		t.Error(r.out)
+	}
+}
+
 // Rows whose time has come while no worker runs are counted, and the doctor tells.
 func TestOverdueRowsAreShown(t *testing.T) {
 	s := newShop(t, &runnel.StreamOptions{Partitions: 3, KeyField: "customer"})

@@ -39,7 +39,7 @@ func (d *dashboard) tables(ctx context.Context, c *store.Client, r *http.Request
 		return nil, err
 	}
 	for _, table := range l.Tables {
-		found, err := inspect.FindRows(ctx, c, at.stream, table.Table, *key, look.RowPartitions(table.Table, *key))
+		found, err := inspect.FindRows(ctx, c, at.stream, table.Table, at.meta.Tables[table.Table], *key, look.RowPartitions(table.Table, *key))
 		if err != nil {
 			return nil, err
 		}

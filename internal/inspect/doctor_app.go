@@ -112,7 +112,7 @@ func (d *doctor) partitions(ctx context.Context, places []store.Partition) error
 // tables checks whether the tables of a stream can be read, and whether something keeps them up.
 func (d *doctor) tables(ctx context.Context, stream string, m store.Meta, run func(processor string) bool) {
 	for _, name := range slices.Sorted(maps.Keys(m.Tables)) {
-		size, err := d.c.TableSize(ctx, stream, name, m.Partitions)
+		size, err := d.c.TableSize(ctx, stream, name, m.Tables[name], m.Partitions)
 		processor := m.Tables[name].Processor
 		switch {
 		case err != nil:

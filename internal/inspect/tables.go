@@ -31,7 +31,7 @@ func Tables(ctx context.Context, c *store.Client, stream string, m store.Meta, p
 			continue
 		}
 		s := TableState{Stream: stream, Table: name, Processor: t.Processor, Codec: t.Codec, TTL: t.TTL, Local: t.Local}
-		size, err := c.TableSize(ctx, stream, name, m.Partitions)
+		size, err := c.TableSize(ctx, stream, name, t, m.Partitions)
 		if s.Rows, s.Overdue, s.Bytes = size.Rows, size.Overdue, size.Bytes; err != nil {
 			s.Err = err.Error()
 		}
@@ -47,9 +47,11 @@ type FoundRow struct {
 }
 
 // FindRows returns the rows of a key in these partitions, without those whose time has come by Redis' clock.
-func FindRows(ctx context.Context, c *store.Client, stream, table, key string, partitions []int) (found []FoundRow, err error) {
+func FindRows(ctx context.Context, c *store.Client, stream, table string, m store.TableMeta, key string, partitions []int) (found []FoundRow, err error) {
 	for _, n := range partitions {
-		row, now, err := c.Row(ctx, c.Table(stream, table, n), key)
+		place := c.Table(stream, table, n)
+		place.Lasting = !m.Ends
+		row, now, err := c.Row(ctx, place, key)
 		if err != nil {
 			return nil, err
 		}

@@ -15,7 +15,8 @@ import (
 type TableMeta struct {
 	Processor string `json:"processor"`       // that alone changes it
 	Codec     string `json:"codec"`           // of the rows
-	TTL       int64  `json:"ttl,omitempty"`   // of a row that is not set again, in ms; 0: rows stay
+	TTL       int64  `json:"ttl,omitempty"`   // of a row that is not set again, in ms; 0: rows stay, or end where they are told to
+	Ends      bool   `json:"ends,omitempty"`  // rows end: there is a TTL, or a function for it
 	Local     bool   `json:"local,omitempty"` // a key belongs to the partition that sets it
 }
 

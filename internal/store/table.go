@@ -20,7 +20,7 @@ type Table struct {
 	Rows  string // key of the rows, by their keys
 	Until string // key of when those end that do, by the partition's time, in ms since 1970
 
-	Lasting bool // no row ends: Page does not look when
+	Lasting bool // no row ends, though there may be times from before
 }
 
 // A Row is what a table has under a key.
@@ -80,7 +80,7 @@ func rowOf(t Table, reply *redis.Cmd) (r Row, now int64, err error) {
 		return Row{}, 0, fmt.Errorf("row of %s: reply of %d values", t.Rows, len(values))
 	}
 	r.Value, r.There = values[0].(string)
-	if r.There {
+	if r.There && !t.Lasting {
 		r.Until = scoreOf(values[1])
 	}
 	return r, scoreOf(values[2]), nil
@@ -214,7 +214,7 @@ type TableSize struct {
 }
 
 // TableSize returns how much there is of a stream's table in so many partitions.
-func (c TableStore) TableSize(ctx context.Context, stream, table string, partitions int) (size TableSize, err error) {
+func (c TableStore) TableSize(ctx context.Context, stream, table string, m TableMeta, partitions int) (size TableSize, err error) {
 	now, err := c.Retrying.Time(ctx).Result()
 	if err != nil {
 		return size, classify(err)
@@ -233,7 +233,10 @@ func (c TableStore) TableSize(ctx context.Context, stream, table string, partiti
 	redisconn.PipelineInTurns(ctx, c.Retrying, slices.Concat(times, bytes), partitionsPerTrip)
 	for i, call := range times {
 		n, err := call.Reply.Int64()
-		if size.Overdue += n; err != nil {
+		if m.Ends {
+			size.Overdue += n
+		}
+		if err != nil {
 			return size, fmt.Errorf("stream %s: table %s: %w", stream, table, c.NameWrongTypes(ctx, []string{parts[i].Until}, classify(err)))
 		}
 	}

@@ -43,9 +43,12 @@ func TestRowsAreRead(t *testing.T) {
 		}
 		for _, i := range []int{0, 1, 1000} {
 			key := fmt.Sprint("key\x00", i)
-			r, now, err := e.Row(e.ctx(), table, key)
+			r, _, err := e.Row(e.ctx(), e.Table("orders", "totals", 0), key)
 			e.must(err)
 			equal(t, key, r, want[key])
+			r, now, err := e.Row(e.ctx(), table, key)
+			e.must(err)
+			equal(t, key, r, Row{Value: want[key].Value, There: want[key].There}) // it is Lasting
 			if now < 1e12 {
 				t.Errorf("the server's clock is %d", now)
 			}
