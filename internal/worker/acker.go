@@ -91,30 +91,33 @@ func (a *acker) send(ctx context.Context, work []*partition) (failed error) {
 	}
 	of, errs := a.x.course.confirm(ctx, live)
 	for i, p := range of {
+		n, more := p.answered(errs[i])
 		switch err := errs[i]; {
 		case err == nil:
-			n, more := p.buffer.AcksConfirmed()
-			p.staging.free()
 			a.x.count.Acked.Add(int64(n))
 			a.x.w.trimmer.mark(p)
 			if more || p.staging.waits() {
 				a.mark(p)
 			}
 		case errors.Is(err, errHeld):
-			p.buffer.AcksFailed()
-			p.staging.free()
 			a.mark(p) // it may be held no longer
 		case errors.Is(err, store.ErrFenced):
-			p.buffer.AcksFailed()
-			p.staging.free()
 			a.x.count.Fenced.Add(1)
 			a.x.releases.suspect(p)
 		default:
-			p.buffer.AcksFailed()
-			p.staging.free()
 			a.mark(p)
 			failed = err
 		}
 	}
 	return failed
+}
+
+// answered ends a round trip with acks of a partition. It returns how many were confirmed, and whether more are to be sent.
+func (p *partition) answered(err error) (n int, more bool) {
+	defer p.staging.free()
+	if err != nil {
+		p.buffer.AcksFailed()
+		return 0, false
+	}
+	return p.buffer.AcksConfirmed()
 }

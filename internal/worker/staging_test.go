@@ -65,14 +65,10 @@ func (p *partition) commitIs(t *testing.T, want string) *store.Changes {
 // answer is what byPosition.confirm and acker.send do with the reply to a commit.
 func (p *partition) answer(err error) {
 	p.staging.answered(err)
-	if err != nil {
-		p.buffer.AcksFailed()
-		p.staging.free()
-		return
+	if err == nil {
+		p.commits++
 	}
-	p.commits++
-	p.buffer.AcksConfirmed()
-	p.staging.free()
+	p.answered(err)
 }
 
 // An ack and the changes of its iteration are one for the acker.

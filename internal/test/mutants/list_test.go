@@ -120,7 +120,7 @@ var mutants = []mutant{
 	},
 	{
 		"acks of unknown outcome are sent again", "internal/worker/acker.go",
-		"		default:\n			p.buffer.AcksFailed()\n			p.staging.free()\n			a.mark(p)", "		default:\n			p.buffer.AcksConfirmed()",
+		"	if err != nil {\n		p.buffer.AcksFailed()\n", "	if false {\n		p.buffer.AcksFailed()\n",
 		"TestBrokenRequests/ack_1_close_before",
 	},
 	{
