@@ -39,8 +39,8 @@ local function refusal(prepare)
 	end
 end
 
--- Moves the position. Returns the error that there is no group, or nil.
-local function advance()
+-- Moves the position, and stores more fields. Returns the error that there is no group, or nil.
+local function advance(...)
 	local read, moved = '', nil
 	if ARGV[5] ~= '' then
 		read = string.format('%.0f', ARGV[5] + (tonumber(saved[3] or '') or 0))
@@ -59,5 +59,5 @@ local function advance()
 		redis.call('XGROUP', 'DESTROY', log, ARGV[2]) -- the embedded server has no SETID
 		redis.call('XGROUP', 'CREATE', log, ARGV[2], ARGV[4])
 	end
-	redis.call('HSET', own, 'commit', ARGV[3], 'floor', ARGV[4], 'read', read)
+	redis.call('HSET', own, 'commit', ARGV[3], 'floor', ARGV[4], 'read', read, ...)
 end

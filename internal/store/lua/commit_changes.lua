@@ -102,7 +102,6 @@ local function box()
 end
 
 local function write()
-	if argv[15] ~= '0' then call('HSET', own, 'time', argv[15]) end
 	local key, at = first, start + settled
 	if settled > 0 then
 		with('HDEL', KEYS[parked], start, settled, 1)
@@ -138,4 +137,5 @@ end
 local no = refusal(prepare) or box()
 if no then return no end
 write()
-return advance() or 'OK'
+if argv[15] == '0' then return advance() or 'OK' end
+return advance('time', argv[15]) or 'OK'
