@@ -214,7 +214,7 @@ func TestEmitToAPartitionThatDoesNotAnswer(t *testing.T) {
 		if err != nil {
 			t.Error(err)
 		}
-	case <-time.After(30 * time.Second):
+	case <-time.After(redistest.Patience):
 		t.Fatal("the shutdown waits")
 	}
 	if err := rdb.Del(t.Context(), broken).Err(); err != nil {

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/runnel-go/runnel"
+	"github.com/runnel-go/runnel/internal/test/redistest"
 )
 
 // A named pipe can be opened only once, and a read from it may block for ever.
@@ -35,7 +36,7 @@ func TestSendManyFromANamedPipe(t *testing.T) {
 		if err := receive(t, wrote, "write"); err != nil {
 			t.Fatal(err)
 		}
-		for deadline := time.Now().Add(10 * time.Second); s.count() == 0; <-time.After(2 * time.Millisecond) {
+		for deadline := time.Now().Add(redistest.Patience); s.count() == 0; <-time.After(2 * time.Millisecond) {
 			if time.Now().After(deadline) {
 				t.Fatal("nothing was sent")
 			}

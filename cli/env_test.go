@@ -225,8 +225,8 @@ func receive[T any](t *testing.T, from <-chan T, what string) T {
 	select {
 	case v := <-from:
 		return v
-	case <-time.After(30 * time.Second):
-		t.Fatalf("no %s within 30 s", what)
+	case <-time.After(redistest.Patience):
+		t.Fatalf("no %s within %v", what, redistest.Patience)
 		panic("unreachable")
 	}
 }

@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/runnel-go/runnel/internal/inspect"
+
+	"github.com/runnel-go/runnel/internal/test/redistest"
 )
 
 func TestLive(t *testing.T) {
@@ -126,7 +128,7 @@ func TestShutdownEndsStreams(t *testing.T) {
 	s := newShop(t, 1, nil)
 	w := s.watch("")
 	await(w, "sample", anything[shownApp])
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), redistest.Patience)
 	defer cancel()
 	if err := s.server.Config.Shutdown(ctx); err != nil {
 		t.Errorf("shutdown: %v", err)

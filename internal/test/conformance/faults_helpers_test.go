@@ -156,8 +156,8 @@ func receive[T any](t testing.TB, what string, from <-chan T) T {
 	select {
 	case v := <-from:
 		return v
-	case <-time.After(60 * time.Second):
-		t.Fatalf("waited a minute for %s", what)
+	case <-time.After(redistest.Patience):
+		t.Fatalf("waited %v for %s", redistest.Patience, what)
 		panic("unreachable")
 	}
 }

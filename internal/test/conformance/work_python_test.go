@@ -7,7 +7,6 @@ import (
 	"reflect"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/runnel-go/runnel/python"
 
@@ -37,7 +36,7 @@ func pyApp(t *testing.T, srv *redistest.Server, codec codec.Codec) (*runnel.App,
 // collect runs the processor "printer" until it has n records.
 func collect(t *testing.T, app *runnel.App, s *runnel.Stream[pyOrder], n int) (got []pyOrder) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), redistest.Patience)
 	defer cancel()
 	var mu sync.Mutex
 	s.Process("printer", func(_ context.Context, events *runnel.Events[pyOrder]) error {

@@ -9,7 +9,6 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 
 	"github.com/runnel-go/runnel/internal/test/tier"
 )
@@ -43,7 +42,7 @@ func TestServerDiesWithTheTestProcess(t *testing.T) {
 	}
 	_ = cmd.Process.Kill()
 	_ = cmd.Wait()
-	if !Within(10*time.Second, func() bool { return !alive(pid) }) {
+	if !Within(Patience, func() bool { return !alive(pid) }) {
 		_ = syscall.Kill(pid, syscall.SIGKILL)
 		t.Error("the server outlived the test process")
 	}

@@ -3,7 +3,6 @@ package redistest
 import (
 	"strings"
 	"testing"
-	"time"
 )
 
 func TestFilledDiskIsFreed(t *testing.T) {
@@ -15,7 +14,7 @@ func TestFilledDiskIsFreed(t *testing.T) {
 	if !s.FillDisk() {
 		t.Fatal("this system cannot")
 	}
-	full := Within(10*time.Second, func() bool {
+	full := Within(Patience, func() bool {
 		err := c.Set(t.Context(), "k", "full", 0).Err()
 		return err != nil && strings.HasPrefix(err.Error(), "MISCONF")
 	})
@@ -23,7 +22,7 @@ func TestFilledDiskIsFreed(t *testing.T) {
 		t.Errorf("no write failed with MISCONF\n%s", s.Log())
 	}
 	s.FreeDisk()
-	if !Within(10*time.Second, func() bool { return c.Set(t.Context(), "k", "after", 0).Err() == nil }) {
+	if !Within(Patience, func() bool { return c.Set(t.Context(), "k", "after", 0).Err() == nil }) {
 		t.Errorf("no write succeeded afterwards\n%s", s.Log())
 	}
 	s.Restart()

@@ -124,7 +124,7 @@ func TestLimitedDiskFailsWrites(t *testing.T) {
 	s := StartLimited(t, 16, "--appendonly", "yes", "--appendfsync", "everysec")
 	c := s.Client(t)
 	value := strings.Repeat("x", 4096)
-	failed := Within(10*time.Second, func() bool {
+	failed := Within(Patience, func() bool {
 		err := c.Append(t.Context(), "k", value).Err()
 		return err != nil && strings.HasPrefix(err.Error(), "MISCONF")
 	})

@@ -17,6 +17,7 @@ import (
 
 	"github.com/runnel-go/runnel"
 	"github.com/runnel-go/runnel/internal/keys"
+	"github.com/runnel-go/runnel/internal/test/redistest"
 	"github.com/runnel-go/runnel/metrics"
 	"github.com/runnel-go/runnel/web"
 )
@@ -150,7 +151,7 @@ func (s *scene) top(user string) {
 // look asks the dashboard; of a stream of events the first part.
 func (s *scene) look(url string) {
 	s.t.Helper()
-	ctx, cancel := context.WithTimeout(s.t.Context(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(s.t.Context(), redistest.Patience)
 	defer cancel()
 	r, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
 	s.must(err)
