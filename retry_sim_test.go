@@ -364,8 +364,8 @@ func TestOperatorsChangeWhatIsParked(t *testing.T) {
 		c.Sleep(100 * time.Millisecond)
 		wantNotes(t, &n, "a 1#1", "a 1#2", "a 2#1")
 		send(3)
-		if err := o.DropParked(c.Context(), place, parked()); err != nil {
-			t.Errorf("retry drop: %v", err)
+		if gone, err := o.DropParked(c.Context(), place, parked()); err != nil || len(gone) != 1 {
+			t.Errorf("retry drop: %v, %v", gone, err)
 		}
 		c.Sleep(100 * time.Millisecond)
 		wantNotes(t, &n, "a 1#1", "a 1#2", "a 2#1", "a 3#1")

@@ -117,12 +117,7 @@ func (p *Parked) Retry(ctx context.Context, events []ParkedEvent) ([]ParkedEvent
 // Drop deletes parked events permanently, without dead letters. It returns the deleted ones, even
 // with an error.
 func (p *Parked) Drop(ctx context.Context, events []ParkedEvent) ([]ParkedEvent, error) {
-	return p.change(ctx, events, func(c *store.Client, ctx context.Context, in store.Partition, ids []string) ([]string, error) {
-		if err := c.DropParked(ctx, in, ids); err != nil {
-			return nil, err
-		}
-		return ids, nil
-	})
+	return p.change(ctx, events, (*store.Client).DropParked)
 }
 
 func (p *Parked) change(ctx context.Context, events []ParkedEvent, change func(*store.Client, context.Context, store.Partition, []string) ([]string, error)) ([]ParkedEvent, error) {

@@ -117,3 +117,27 @@ func TestResetIsFenced(t *testing.T) {
 		})
 	}
 }
+
+// With rows those parked events go that come again. Those that do not, since they lie before the new position or were removed
+// from the stream, wait as before.
+func TestResetWithoutRowsForgetsWhatComesAgain(t *testing.T) {
+	both(t, func(t *testing.T, e *env) {
+		p, me := e.Partition("orders", "printer", 0), tenure(alice, 1)
+		entries := e.begin(p, 6)
+		e.must(e.Park(e.ctx(), p, me, 0, parkings(entries, RetryState{Attempts: 1, At: 9e12})))
+		e.must(e.raw.XDel(e.ctx(), p.Log, "4-4").Err())
+		e.must(e.raw.Del(e.ctx(), p.Lock).Err())
+		e.own(p, tenure(bob, 1))
+		try(e.Reset(e.ctx(), p, tenure(bob, 1), "2-2")).must(t)
+		equal(t, "parked, with rows", len(e.retries(p)), 6)
+		for range 2 {
+			try(e.Reset(e.ctx(), p, tenure(bob, 1), "2-2", e.Table("orders", "totals", 0))).must(t)
+			var left []string
+			for _, s := range e.retries(p) {
+				left = append(left, s.ID)
+			}
+			equal(t, "parked", left, []string{"1-1", "2-2", "4-4"})
+			equal(t, "with their payload", e.raw.HLen(e.ctx(), p.Parked).Val(), 3)
+		}
+	})
+}

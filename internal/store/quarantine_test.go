@@ -154,8 +154,9 @@ func TestOperatorsRetryAndDrop(t *testing.T) {
 		}
 		equal(t, "at", at, []int64{1, 9e12, 0, 1, 9e12})
 		equal(t, "poke", e.poked(p), 1)
-		for range 2 {
-			e.must(e.DropParked(e.ctx(), p, []string{"1-1", "2-2", "9-9"}))
+		for _, want := range [][]string{{"1-1", "2-2"}, nil} {
+			dropped := try(e.DropParked(e.ctx(), p, []string{"1-1", "2-2", "9-9"})).must(t)
+			equal(t, "dropped", dropped, want)
 			equal(t, "left", len(e.retries(p)), 3)
 			equal(t, "left", e.raw.HLen(e.ctx(), p.Parked).Val(), 3)
 		}

@@ -85,16 +85,29 @@ func (c Operator) amend(ctx context.Context, p Partition, args []any) (changed [
 }
 
 // DropParked removes parked events for good. An event that runs goes on to its end and is not run
-// again. The owner learns of it as of RetryNow. DropParked may be repeated.
-func (c Operator) DropParked(ctx context.Context, p Partition, ids []string) error {
+// again. The owner learns of it as of RetryNow. It returns those that it removed, even with an error; after
+// a lost reply also those that it may have. DropParked may be repeated.
+func (c Operator) DropParked(ctx context.Context, p Partition, ids []string) (dropped []string, err error) {
 	if len(ids) == 0 {
-		return nil
+		return nil, nil
 	}
 	defer Control(c).NotifyOwner(ctx, p)
 	for some := range slices.Chunk(ids, statesAtOnce) {
-		if err := c.persistScript(ctx, dropScript, []string{p.Own, p.Parked, p.Retry}, appendTexts(nil, some)...); err != nil {
-			return p.wrap("drop parked events", err)
+		var there []int64
+		tries := 0
+		err := persist(ctx, func() (err error) {
+			tries++
+			there, err = dropScript.Run(ctx, c.NoRetry, []string{p.Own, p.Parked, p.Retry}, appendTexts(nil, some)...).Int64Slice()
+			return classify(err)
+		})
+		if err != nil {
+			return dropped, p.wrap("drop parked events", err)
+		}
+		for i, id := range some {
+			if there[i] == 1 || tries > 1 {
+				dropped = append(dropped, id)
+			}
 		}
 	}
-	return nil
+	return dropped, nil
 }

@@ -205,7 +205,7 @@ func TestManyParkedEventsDoNotHoldTheServer(t *testing.T) {
 		due := try(e.RetryNow(e.ctx(), p, ids)).must(t)
 		equal(t, "due", len(due), events)
 	}))
-	t.Log("drop:", m.Hold(longestScript, longestRow, prepare, func() { e.must(e.DropParked(e.ctx(), p, ids)) }))
+	t.Log("drop:", m.Hold(longestScript, longestRow, prepare, func() { try(e.DropParked(e.ctx(), p, ids)).must(t) }))
 	equal(t, "parked", e.view(p).Parked, 0)
 }
 

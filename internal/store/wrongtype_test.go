@@ -131,7 +131,8 @@ func wrongForOperators(e *env, p Partition) []wrongCase {
 			return err
 		}},
 		{"drop", []string{p.Parked, p.Retry, p.Own}, func(c *Client, ctx context.Context) error {
-			return c.DropParked(ctx, p, []string{"1-1"})
+			_, err := c.DropParked(ctx, p, []string{"1-1"})
+			return err
 		}},
 		{"parked event", []string{p.Parked}, func(c *Client, ctx context.Context) error {
 			_, _, err := c.Parked(ctx, p, "1-1")

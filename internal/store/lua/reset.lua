@@ -1,7 +1,8 @@
 -- Sets a processor's position in a partition just taken over, and leaves to the next takeover its
 -- group, the floor, and no owner, suspect, skip, aside or time. Repeated, it changes nothing more.
 --
--- KEYS    1 partition   2 lock   3 ownership hash, and what else is removed: rows and times of tables
+-- KEYS    1 partition   2 lock   3 ownership hash   4 parked events   5 retry states, and what else is removed: rows and times
+--         of tables. Without their rows what is parked and comes again is forgotten, or it would count twice
 -- ARGV    1 the tenure's group   2 lock value
 --         3 the new floor: an entry ID, or '$' for the last one; never behind that
 -- Returns the new floor
@@ -17,7 +18,20 @@ if not find_group(log, group) then return redis.error_reply('FENCED the group of
 local facts, left = facts_of(log, group), redis.call('XLEN', log)
 if to == '$' or before(facts.last, to) then to = facts.last end
 
-if #KEYS > 3 then redis.call('UNLINK', unpack(KEYS, 4)) end
+if #KEYS > 5 then
+	local behind, there = {}, nil
+	for _, id in ipairs(redis.call('HKEYS', KEYS[5])) do
+		if before(to, id) then behind[#behind + 1] = id end
+	end
+	if redis.REDIS_VERSION then there = present(log, group, behind) end
+	for _, id in ipairs(behind) do
+		if not there and #redis.call('XRANGE', log, id, id) > 0 or there and there[id] then
+			redis.call('HDEL', KEYS[4], id)
+			redis.call('HDEL', KEYS[5], id)
+		end
+	end
+	redis.call('UNLINK', unpack(KEYS, 6))
+end
 redis.call('XGROUP', 'DESTROY', log, group)
 redis.call('XGROUP', 'CREATE', log, group, to)
 -- How many entries were ever appended up to the new floor is known at both ends: at the

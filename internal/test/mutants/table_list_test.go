@@ -129,6 +129,8 @@ var tableMutants = map[string][]mutant{
 		{"an end that an operator wants skipped is skipped", expireGo, `if skip := c.src.Rows.Skip; skip != ""`, `if skip := c.src.Rows.Skip; false`, "TestAQuarantineAtARowsEndIsReleased"},
 		{"a quarantine names the end of a row", "internal/worker/quarantine.go", "q.Ending = end.Name()", "_ = end.Name()", "TestAQuarantineAtARowsEndIsReleased"},
 		{"one end of a row is skipped, and no later one", "internal/rows/ends.go", "e.Key, e.At)", "e.Key, 0)", "TestAQuarantineAtARowsEndIsReleased"},
+		{"what is parked and comes again is parked no more", "internal/store/lua/reset.lua", "if before(to, id) then", "if false then", "TestParkedEventsCountOnceBehindAReset"},
+		{"what is parked and does not come again stays", "internal/store/lua/reset.lua", "> 0 or there and there[id] then", ">= 0 or there then", "TestParkedEventsCountOnceBehindAReset"},
 		{"a goroutine of middleware that ends is no success", "consume.go", "	if c.inside { // where middleware called", "	if false { // where middleware called", "TestGoexitInAGoroutineOfMiddlewareIsAFailure"},
 		{"an event whose commit waits has survived", stagingGo, "		p.source.parked.survived(s.suspect, done, waits)\n", "		_, _ = done, waits\n", heldKill},
 		{"a parked event whose commit waits has survived", deathsGo, "		_, _ = s.Write(*waits)", "		_ = s", heldKill},
