@@ -53,6 +53,7 @@ type route struct {
 	to      StreamPartition
 	entries []outboxEntry
 	after   string // all up to it has come, "" for unknown
+	tried   bool   // what is not known to have come may have
 	next    int64  // when it is tried again, by monotime, if there is a pause
 	pause   time.Duration
 	sent    int           // entries of the last call
@@ -232,8 +233,10 @@ func (c *Courier) settle(ctx context.Context, r *route, call *redisconn.Call, we
 	last, came, err := hopReply(call)
 	switch {
 	case err != nil:
+		r.tried = true
 		c.failed(r, c.refused(ctx, r, err))
 	case weak != nil: // they came, and may be lost again
+		came, r.tried = 0, true
 		c.failed(r, weak)
 	case r.after != "" && entryid.Compare(last, r.after) < 0:
 		if c.Forgot != nil {
@@ -241,7 +244,10 @@ func (c *Courier) settle(ctx context.Context, r *route, call *redisconn.Call, we
 		}
 		r.after = last
 	default:
-		c.came(r, last)
+		tried := r.tried
+		if n := c.came(r, last); tried { // also by a call whose reply was lost
+			came = n
+		}
 	}
 	return came
 }
@@ -261,8 +267,8 @@ func (r *route) part() int {
 	return n
 }
 
-// came notes that all up to an ID has come.
-func (c *Courier) came(r *route, last string) {
+// came notes that all up to an ID has come, and returns how many these are.
+func (c *Courier) came(r *route, last string) int64 {
 	n := 0
 	for n < len(r.entries) && entryid.Compare(r.entries[n].id, last) <= 0 {
 		c.load -= weightOf(r.entries[n].fields)
@@ -270,11 +276,12 @@ func (c *Courier) came(r *route, last string) {
 	}
 	clear(r.entries[:n])
 	r.entries, c.count = r.entries[n:], c.count-n
-	r.after = last
+	r.after, r.tried = last, false
 	if r.pause > 0 && c.Failed != nil {
 		c.Failed(r.to, nil)
 	}
 	r.pause = 0
+	return int64(n)
 }
 
 // refused makes room for what was refused, if that was why. It returns why it has to wait, nil if it need not.
