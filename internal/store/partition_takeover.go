@@ -36,6 +36,7 @@ type Takeover struct {
 	Delivered string // the last entry that an earlier owner was given: up to it, events may be repeats
 
 	Crashed         bool        // the owner before did not release the partition: it died or lost it
+	Again           bool        // nor did the one before that, and the suspect is the same
 	Suspect         string      // the unacked event that such an owner was at, "" if none is known
 	Deaths          int         // how many owners in a row ended at the suspect; all but the first had begun it
 	SetAside        []string    // what was taken out of the partition behind Committed, in any order: it comes again, only to be acked
@@ -119,7 +120,7 @@ func parseTakeover(reply []any) (Takeover, error) {
 	f := fieldsOf(reply)
 	pos := Takeover{
 		Epoch: f.number("epoch"), Committed: f.text("floor"), Read: f.number("read"), Found: Found(f.text("found")),
-		Delivered: f.text("given"), Crashed: f.number("unclean") == 1, Suspect: f.text("suspect"), Deaths: int(f.number("deaths")),
+		Delivered: f.text("given"), Crashed: f.number("unclean") > 0, Again: f.number("unclean") > 1, Suspect: f.text("suspect"), Deaths: int(f.number("deaths")),
 		SetAside: strings.Fields(f.text("aside")), OperatorVersion: f.number("poke"), Parked: f.number("parked"), Lost: f.number("lost"), Gone: f.number("gone"), Missed: f.number("missed"), Now: f.number("now"), Time: f.number("time"),
 	}
 	if f.err != nil {

@@ -37,6 +37,10 @@ func (s *partitionSource) Take(n int, within time.Duration) ([]redisconn.Entry, 
 	s.timing.endNow()
 	s.share.end()
 	s.p.leave()
+	if s.deaths.begun && s.p.staging.stuck() {
+		s.parked.survived(s.p.staging.suspect, s.p.staging.suspect, nil)
+		s.deaths.begun = false
+	}
 	s.p.reachFor(n)
 	if s.turn.held != notIsolated {
 		s.p.flush() // else done events could be blamed for what others begin now; a loss is seen below

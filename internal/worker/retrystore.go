@@ -149,6 +149,6 @@ func (s *partitionSource) restore(m *member, pos store.Takeover) {
 	})
 	s.stale.Store(pos.Parked > 0)
 	s.deaths = deaths{attempts: s.retries.MaxAttempts(), event: pos.Suspect, n: pos.Deaths}
-	s.careful = (m.p.Retry != nil || pos.Deaths > 1) && pos.Crashed && entryid.Compare(pos.Delivered, pos.Committed) > 0
+	s.careful = (m.p.Retry != nil || pos.Deaths > 1 || pos.Again) && pos.Crashed && entryid.Compare(pos.Delivered, pos.Committed) > 0
 	s.notified, s.ends.look = newSignal(), monotime.Now()
 }

@@ -200,6 +200,9 @@ func (m *member) hold(p *partition, why error) {
 	s.mu.Lock()
 	s.held = true
 	done, waits := s.flight.Committed, s.with.waits
+	for _, one := range s.queue { // behind it
+		done, waits = cmp.Or(one.upTo, done), cmp.Or(waits, one.waits)
+	}
 	s.mu.Unlock()
 	p.buffer.Signal()
 	ctx, cancel := context.WithCancel(context.WithoutCancel(m.ctx))
@@ -311,6 +314,9 @@ func (p *partition) settleFirst() bool { return p.staging == nil || p.flush() }
 func (p *partition) commitParked(id string, waits *store.RetryState) error {
 	p.staging.parked(id, waits)
 	p.acks.mark(p)
+	if p.staging.stuck() { // behind another one
+		p.source.parked.survived("", "", waits)
+	}
 	switch {
 	case p.flush():
 		return nil

@@ -14,7 +14,7 @@
 -- Returns names and values in turns: epoch, floor, read (entries read at the floor,
 --         or -1), found (how the floor was found), given (the last ID that an earlier
 --         owner was given, at least the floor), unclean (1: the owner before did not
---         release), suspect (the event that it was at, or ''), deaths (so many
+--         release, 2: nor the one before that, at the same suspect), suspect (the event that it was at, or ''), deaths (so many
 --         owners in a row ended at that), aside (the IDs behind the
 --         floor of what was taken out of the partition, with a space between them), quarantine, skip
 --         (as they are stored, or ''), poke, lost (entries that were removed before
@@ -37,7 +37,7 @@ local function answer()
 	local now = redis.call('TIME')
 	local s = redis.call('HMGET', KEYS[3], 'epoch', 'floor', 'read', 'found', 'given', 'unclean', 'suspect', 'quarantine', 'skip', 'poke', 'lost', 'gone', 'missed', 'aside', 'deaths', 'forgotten', 'time')
 	return { 'epoch', tonumber(s[1]), 'floor', s[2], 'read', tonumber(s[3] or '') or -1, 'found', s[4] or '',
-		'given', s[5] or s[2], 'unclean', s[6] == '1' and 1 or 0, 'suspect', s[7] or '',
+		'given', s[5] or s[2], 'unclean', tonumber(s[6] or '') or 0, 'suspect', s[7] or '',
 		'quarantine', s[8] or '', 'skip', s[9] or '', 'poke', tonumber(s[10] or '') or 0,
 		'lost', tonumber(s[11] or '') or 0, 'gone', tonumber(s[12] or '') or 0,
 		'missed', tonumber(s[13] or '') or 0, 'aside', s[14] or '', 'deaths', tonumber(s[15] or '') or 0, 'forgotten', s[16] or '',
@@ -183,7 +183,7 @@ local removed = not saved.epoch and saved.moved -- by an operator; what tells so
 if removed then redis.call('DEL', KEYS[3]) end
 redis.call('HSET', KEYS[3], 'tenure', ARGV[3], 'epoch', string.format('%.0f', epoch),
 	'floor', floor, 'read', read and string.format('%.0f', read) or '', 'found', found, 'given', given, 'expiry', ARGV[6],
-	'open', '1', 'unclean', unclean and '1' or '0', 'suspect', suspect, 'deaths', deaths, 'aside', table.concat(behind, ' '),
+	'open', '1', 'unclean', unclean and (suspect ~= '' and suspect == before_it and '2' or '1') or '0', 'suspect', suspect, 'deaths', deaths, 'aside', table.concat(behind, ' '),
 	'missed', lost + gone)
 if removed then redis.call('HSET', KEYS[3], 'moved', removed) end
 if found == 'reset' then redis.call('HDEL', KEYS[3], 'time') end
