@@ -123,7 +123,6 @@ var tableMutants = map[string][]mutant{
 		{"what is parked and does not come again stays", "internal/store/lua/reset.lua", "> 0 or there and there[id] then", ">= 0 or there then", "TestParkedEventsCountOnceBehindAReset"},
 		{"a goroutine of middleware that ends is no success", "consume.go", "	if c.inside { // where middleware called", "	if false { // where middleware called", "TestGoexitInAGoroutineOfMiddlewareIsAFailure"},
 		{"a parked event behind a commit that waits has survived", stagingGo, "	if p.staging.stuck() { // behind", "	if false { // behind", "TestACrashIsNotTheDoingOfAParkedEventBehindACommitThatWaits"},
-		{"a suspect behind a commit that waits has survived", "internal/worker/partition_source.go", "	if s.deaths.begun && s.p.staging.stuck() {", "	if false {", "TestASuspectBehindAnEndThatWaitsHasSurvived"},
 		{"who ends a second time at an event is followed with care", takeoverLua, "suspect == before_it and '2' or '1'", "suspect == before_it and '1' or '1'", "TestADeadlyEventBehindACommitThatWaits"},
 		{"an event whose commit waits has survived", stagingGo, "		p.source.parked.survived(s.suspect, done, waits)\n", "		_, _ = done, waits\n", heldKill},
 		{"a parked event whose commit waits has survived", deathsGo, "		_, _ = s.Write(*waits)", "		_ = s", heldKill},
