@@ -24,7 +24,7 @@ type crew struct {
 	calls  context.Context // of the ends of runs
 	cancel context.CancelFunc
 	ends   groupcommit.Trips[*ending]
-	idle   sync.WaitGroup // runs
+	idle   sync.WaitGroup // places that are reserved or taken
 	expiry atomic.Int64   // how long the runner lives behind a beat, in ns
 
 	mu     sync.Mutex
@@ -84,9 +84,7 @@ func (c *crew) reserve(o *owner) (most, backfill int) {
 	most = min(c.free, o.asks, ischedule.PerCall)
 	backfill = c.forBackfill(most)
 	c.free -= most
-	if most > 0 {
-		c.idle.Add(1) // until begin: a worker that stops waits for what is being taken
-	}
+	c.idle.Add(most) // until release: a worker that stops waits for what is being taken, too
 	return most, backfill
 }
 
@@ -112,7 +110,6 @@ func (c *crew) begin(o *owner, t *ischedule.Take, began time.Time, open bool, er
 		all[i] = &run{taken, source, t.Partition, ctx, end}
 		p.runs[all[i]] = true
 	}
-	c.idle.Add(len(all))
 	o.asks = max(2*len(t.Runs), fewestAsked)
 	o.first = -1
 	if err == nil {
@@ -124,9 +121,6 @@ func (c *crew) begin(o *owner, t *ischedule.Take, began time.Time, open bool, er
 	}
 	c.mu.Unlock()
 	c.release(t.Most - len(t.Runs))
-	if t.Most > 0 {
-		c.idle.Done()
-	}
 	for _, one := range all {
 		go c.start(one)
 	}
@@ -138,6 +132,9 @@ func (c *crew) release(places int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.free += places
+	for range places {
+		c.idle.Done()
+	}
 	var best *owner
 	for _, o := range c.wants {
 		usable := c.free
@@ -228,7 +225,6 @@ const stuckAfter = 900 * time.Millisecond
 
 // start runs an attempt, and stores its end.
 func (c *crew) start(r *run) {
-	defer c.idle.Done()
 	defer r.end(nil)
 	began := time.Now()
 	end, returned := c.attempt(r.ctx, r)
