@@ -138,10 +138,14 @@ elseif floor == '0-0' and not read then
 	read = added and added - left
 elseif read and found ~= 'start' then
 	local added = appended(group, left) or facts_of(log, own).added
-	if added and added - left > read then
-		-- A checkpoint may be older than acks, whose entries were trimmed since.
-		if found == 'group' or found == 'plain group' and trimmed_past(log, own, floor, left) then lost = added - left - read end
-		read = added - left
+	local changes = saved.reach and ARGV[7] == '' -- an owner by position may not have counted what was lost, and the server corrects a group's number
+	if added and (changes or added - left > read) then
+		local passed = added - left + (entries_between(log, '0-0', floor) or 0)
+		if passed > read then
+			-- A checkpoint may be older than acks, whose entries were trimmed since.
+			if found == 'group' or found == 'plain group' and trimmed_past(log, own, floor, left) then lost = passed - read end
+			read = passed
+		end
 	end
 end
 

@@ -119,6 +119,16 @@ var positionMutants = map[string][]mutant{
 			"TestLostIsTrue",
 		},
 		{
+			"what lies up to the position is not lost", takeoverLua,
+			"(entries_between(log, '0-0', floor) or 0)", "0",
+			"TestATakeoverCountsWhatWasLostBeforeThePosition",
+		},
+		{
+			"a takeover by group counts what is lost behind what is acked", takeoverLua,
+			"local changes = saved.reach and ARGV[7] == ''", "local changes = false",
+			"TestATakeoverCountsWhatWasLostBeforeThePosition",
+		},
+		{
 			"an owner that does not know what it has read counts nothing", "internal/store/lua/room.lua",
 			"		and tonumber(saved[6] or '') -- else it cannot tell: what it has read and not committed counts as well\n", "",
 			"TestDroppedEventsAreCountedWhereNumbersAreUnknown",
