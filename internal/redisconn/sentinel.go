@@ -31,7 +31,10 @@ type sentinels struct {
 	addrs   []string
 	clients []*redis.Client
 	toDial  *redis.Options // of the master
-	asking  sync.WaitGroup
+
+	mu     sync.Mutex
+	closed bool // nothing more is asked
+	asking sync.WaitGroup
 }
 
 func isSentinelURL(raw string) bool {
@@ -157,7 +160,13 @@ func (s *sentinels) where(ctx context.Context) (string, error) {
 func (s *sentinels) ask(ctx context.Context) <-chan masterSeen {
 	answers := make(chan masterSeen, len(s.clients))
 	ctx = context.WithoutCancel(ctx)
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	for i, c := range s.clients {
+		if s.closed {
+			answers <- masterSeen{Sentinel: Sentinel{Addr: s.addrs[i], Err: redis.ErrClosed}}
+			continue
+		}
 		s.asking.Go(func() {
 			ctx, cancel := context.WithTimeout(ctx, sentinelTimeout)
 			defer cancel()
@@ -232,6 +241,9 @@ func (s *sentinels) dial(ctx context.Context, network string) (net.Conn, string,
 }
 
 func (s *sentinels) close() error {
+	s.mu.Lock()
+	s.closed = true
+	s.mu.Unlock()
 	var errs []error
 	for _, c := range s.clients {
 		errs = append(errs, c.Close())

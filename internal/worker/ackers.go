@@ -34,6 +34,9 @@ func (a *ackers) run(ctx context.Context) {
 	}
 	a.mu.Unlock()
 	<-ctx.Done()
+	a.mu.Lock()
+	a.ctx = nil // no other one begins
+	a.mu.Unlock()
 	a.running.Wait()
 }
 
@@ -50,7 +53,7 @@ func (a *ackers) of(p *partition) *acker {
 	if one == nil {
 		one = newAcker(a.x)
 		a.by[node] = one
-		if ctx := a.ctx; ctx != nil && ctx.Err() == nil {
+		if ctx := a.ctx; ctx != nil {
 			a.running.Go(func() { one.run(ctx) })
 		}
 	}
