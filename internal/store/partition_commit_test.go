@@ -144,6 +144,29 @@ func TestACommitStaysWithinWhatThePartitionEverHad(t *testing.T) {
 	}
 }
 
+// A server that has forgotten an entry has not removed it: what came there behind it, under a higher ID, is no sign that it was dropped.
+func TestACommitKnowsWhatWasDroppedFromWhatWasForgotten(t *testing.T) {
+	for _, trimmed := range []bool{false, true} {
+		e := realEnv(t)
+		p, me := e.Partition("orders", "printer", 0), byPosition(alice)
+		e.series(p.Log, 2)
+		e.own(p, me)
+		e.must(e.commit(p, me, 1, "1-2", 2))
+		if trimmed {
+			e.must(e.raw.XTrimMaxLen(e.ctx(), p.Log, 0).Err())
+		}
+		e.add(p.Log, "1-4") // by another master, which never had 1-3
+		if err := e.commit(p, me, 2, "1-3", 3); !errors.Is(err, ErrBehind) {
+			t.Errorf("commit of what was forgotten: %v, want %v", err, ErrBehind)
+		}
+		e.must(e.commit(p, me, 2, "1-4", 3))
+		e.add(p.Log, "1-5")
+		e.add(p.Log, "1-6")
+		e.must(e.raw.XTrimMinID(e.ctx(), p.Log, "1-6").Err()) // dropped while it is processed
+		e.must(e.commit(p, me, 3, "1-5", 4))
+	}
+}
+
 // After a new connection a partition is read on if what was read last is done or there, under the same ownership.
 func TestContinue(t *testing.T) {
 	both(t, func(t *testing.T, e *env) {

@@ -39,6 +39,16 @@ var positionMutants = map[string][]mutant{
 			"TestACommitStaysWithinWhatThePartitionEverHad",
 		},
 		{
+			"a commit passes nothing that was forgotten, though others came behind it", commitLua,
+			"if removed and upto and removed < upto then", "if false then",
+			"TestACommitKnowsWhatWasDroppedFromWhatWasForgotten",
+		},
+		{
+			"an entry that is deleted while it is processed holds nothing up", commitLua,
+			"if not deleted or before(deleted, ARGV[4]) then", "if true then",
+			"TestACommitPassesAFullServer",
+		},
+		{
 			"an entry that is dropped while it is processed holds nothing up", commitLua,
 			"	if other then return 'BEHIND it has ' .. other[1]", "	if true then return 'BEHIND it has ' .. (other or { '' })[1]",
 			passesNothing,
