@@ -167,6 +167,23 @@ func TestACommitKnowsWhatWasDroppedFromWhatWasForgotten(t *testing.T) {
 	}
 }
 
+// A position is that of no entry where the owner before, by group, has left some pending. Commits of changes that pass no event keep it.
+func TestACommitThatPassesNothing(t *testing.T) {
+	both(t, func(t *testing.T, e *env) {
+		p, me := e.Partition("orders", "printer", 0), byPosition(bob)
+		for _, id := range []string{"1-1", "5-0", "9-0"} {
+			e.add(p.Log, id)
+		}
+		e.own(p, tenure(alice, 1))
+		e.read(p, alice, 9)
+		e.ack(p, alice, "1-1")
+		pos := e.own(p, me)
+		equal(t, "position", pos.Committed, "4-18446744073709551615")
+		e.must(e.commit(p, me, 1, pos.Committed, pos.Read))
+		e.must(e.commit(p, me, 2, "5-0", pos.Read+1))
+	})
+}
+
 // After a new connection a partition is read on if what was read last is done or there, under the same ownership.
 func TestContinue(t *testing.T) {
 	both(t, func(t *testing.T, e *env) {

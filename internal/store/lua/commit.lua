@@ -38,7 +38,7 @@ local function refusal(prepare)
 			-- What was dropped went with all before it, and of what was deleted by hand the server knows. What was forgotten is neither,
 			-- though others came behind it.
 			local removed, upto = added and added - redis.call('XLEN', log), tonumber(ARGV[5]) and ARGV[5] + (tonumber(saved[3] or '') or 0)
-			if removed and upto and removed < upto then
+			if ARGV[4] ~= saved[4] and removed and upto and removed < upto then
 				local deleted = small_enough(log) and map(redis.call('XINFO', 'STREAM', log))['max-deleted-entry-id']
 				if not deleted or before(deleted, ARGV[4]) then return 'BEHIND it has not had ' .. ARGV[4] end
 			end

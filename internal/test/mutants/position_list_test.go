@@ -40,8 +40,13 @@ var positionMutants = map[string][]mutant{
 		},
 		{
 			"a commit passes nothing that was forgotten, though others came behind it", commitLua,
-			"if removed and upto and removed < upto then", "if false then",
+			"if ARGV[4] ~= saved[4] and removed and upto and removed < upto then", "if false then",
 			"TestACommitKnowsWhatWasDroppedFromWhatWasForgotten",
+		},
+		{
+			"a commit that passes nothing asks for nothing", commitLua,
+			"if ARGV[4] ~= saved[4] and removed", "if removed",
+			"TestACommitThatPassesNothing",
 		},
 		{
 			"an entry that is deleted while it is processed holds nothing up", commitLua,
