@@ -12,6 +12,7 @@ import (
 
 	"github.com/runnel-go/runnel/internal/delivery"
 	"github.com/runnel-go/runnel/internal/test/redistest"
+	"github.com/runnel-go/runnel/internal/test/tier"
 	"github.com/runnel-go/runnel/webhook"
 )
 
@@ -54,7 +55,7 @@ func TestManySubscribersOfOneTopic(t *testing.T) {
 	for range 2 {
 		p.start()
 	}
-	for i := range 300 {
+	for i := range tier.Large(300) {
 		p.tenant(fmt.Sprint("c", i), "orders")
 	}
 	for range 10 {

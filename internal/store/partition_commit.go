@@ -36,6 +36,7 @@ type Place struct {
 	Partition Partition
 	Claim     Claim
 	Last      string // ID
+	Count     int64  // entries ever appended up to Last, less lost ones; -1: unknown
 }
 
 // Continue reports, in their order, which of some places the server that a reader is connected to can be read on
@@ -50,7 +51,7 @@ func (c Owner) Continue(ctx context.Context, r *redisconn.Reader, places []Place
 		for _, i := range part {
 			p := places[i].Partition
 			keys = append(keys, p.Log, p.Own)
-			args = append(args, places[i].Claim.LockValue(), GroupName(p.Processor, places[i].Claim.Executor), places[i].Last)
+			args = append(args, places[i].Claim.LockValue(), GroupName(p.Processor, places[i].Claim.Executor), places[i].Last, known(places[i].Count))
 		}
 		found, err := r.Script(ctx, continuesScript, keys, args...).BoolSlice()
 		if err == nil && len(found) != len(part) {

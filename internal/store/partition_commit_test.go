@@ -184,37 +184,6 @@ func TestACommitThatPassesNothing(t *testing.T) {
 	})
 }
 
-// After a new connection a partition is read on if what was read last is done or there, under the same ownership.
-func TestContinue(t *testing.T) {
-	both(t, func(t *testing.T, e *env) {
-		p, me := e.Partition("orders", "printer", 0), byPosition(alice)
-		e.series(p.Log, 4)
-		e.own(p, me)
-		e.must(e.commit(p, me, 1, "1-2", 2))
-		e.must(e.raw.XDel(e.ctx(), p.Log, "1-1", "1-3").Err())
-		r := e.NewReader()
-		defer r.Close()
-		on := func(claim Claim, last ...string) []bool {
-			t.Helper()
-			var places []Place
-			for _, id := range last {
-				places = append(places, Place{Partition: p, Claim: claim, Last: id})
-			}
-			found, errs := e.Continue(e.ctx(), r, places)
-			e.must(errors.Join(errs...))
-			return found
-		}
-		equal(t, "at 1-1, done; 1-2, the position; 1-3, dropped; 1-4; 1-5, never there", on(me, "1-1", "1-2", "1-3", "1-4", "1-5"), []bool{true, true, true, true, false})
-		e.must(e.raw.XAdd(e.ctx(), addArgs(p.Log, "data", "x")).Err())
-		equal(t, "1-5, never there, and 1-4 is", on(me, "1-5"), []bool{false})
-		equal(t, "pending", e.pending(p, alice), 0)
-		equal(t, "connections", r.Connections(), 1)
-		equal(t, "another ownership", on(byPosition(bob), "1-2"), []bool{false})
-		e.must(e.raw.XGroupDestroy(e.ctx(), p.Log, GroupName(p.Processor, alice)).Err())
-		equal(t, "without the group", on(me, "1-2"), []bool{false})
-	})
-}
-
 // A refresh stores when the owner was there: what came until its lock ended it may have begun.
 func TestARefreshStoresThatTheOwnerWasThere(t *testing.T) {
 	both(t, func(t *testing.T, e *env) {

@@ -61,7 +61,8 @@ func (c byPosition) readOn(ctx context.Context, r *reader, set []*partition) (ma
 		var places []store.Place
 		for _, p := range set {
 			if (made == 0 || p.connections != made) && !p.life.isLost() {
-				doubted, places = append(doubted, p), append(places, store.Place{Partition: p.keys, Claim: p.claim, Last: p.buffer.Last()})
+				last, count := p.buffer.Delivered()
+				doubted, places = append(doubted, p), append(places, store.Place{Partition: p.keys, Claim: p.claim, Last: last, Count: count})
 			}
 		}
 		if len(doubted) == 0 {

@@ -33,15 +33,9 @@ local function refusal(prepare)
 		-- If it never was, what comes next may get a lower ID, where the clock is behind.
 		if redis.call('EXISTS', log) == 1 then
 			redis.call('HDEL', own, '') -- the look works when the memory of the server is full, see obtain.lua
-			local last, added = ends(log, own)
-			if before(last, ARGV[4]) then return 'BEHIND it ends with ' .. last .. ', before ' .. ARGV[4] end
-			-- What was dropped went with all before it, and of what was deleted by hand the server knows. What was forgotten is neither,
-			-- though others came behind it.
-			local removed, upto = added and added - redis.call('XLEN', log), tonumber(ARGV[5]) and ARGV[5] + (tonumber(saved[3] or '') or 0)
-			if ARGV[4] ~= saved[4] and removed and upto and removed < upto then
-				local deleted = small_enough(log) and map(redis.call('XINFO', 'STREAM', log))['max-deleted-entry-id']
-				if not deleted or before(deleted, ARGV[4]) then return 'BEHIND it has not had ' .. ARGV[4] end
-			end
+			local moves = ARGV[4] ~= saved[4] -- else it passes no entry
+			local why = never_had(log, own, ARGV[4], moves and tonumber(ARGV[5]), tonumber(saved[3] or '') or 0)
+			if why then return 'BEHIND ' .. why end
 		end
 	end
 end

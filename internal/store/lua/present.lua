@@ -1,4 +1,4 @@
--- What is in a partition; behind the prelude.
+-- What is in a partition; behind the prelude and size.lua.
 
 -- Which of these entries are in a partition, as a table by ID. They are pending in a group, or are
 -- behind what is. XCLAIM tells, but changes what is pending: for a foreign group, or without the
@@ -21,4 +21,15 @@ local function is_there(log, group, id, large)
 	if not present(log, group, { id })[id] then return false end
 	redis.call('XACK', log, group, id) -- it is pending now
 	return true
+end
+
+-- Why an entry that is not there never was, nil if it was removed: what is dropped goes with all before it, and of what is deleted by
+-- hand the server knows. What was forgotten is neither, though others may have come behind it. read is how many entries
+-- there were up to it, without those that were lost, or nil for unknown.
+local function never_had(log, own, id, read, lost)
+	local last, added = ends(log, own)
+	if before(last, id) then return 'it ends with ' .. last .. ', before ' .. id end
+	if not added or not read or added - redis.call('XLEN', log) >= read + lost then return nil end
+	local deleted = small_enough(log) and map(redis.call('XINFO', 'STREAM', log))['max-deleted-entry-id']
+	if not deleted or before(deleted, id) then return 'it has not had ' .. id end
 end

@@ -3,6 +3,7 @@ package mutants
 const (
 	commitLua     = "internal/store/lua/commit.lua"
 	tenureLua     = "internal/store/lua/tenure.lua"
+	presentLua    = "internal/store/lua/present.lua"
 	positionGo    = "internal/worker/course_position.go"
 	prefetchAcks  = "internal/prefetch/acks.go"
 	mayHaveBegun  = "TestTakeoverKnowsWhatAnOwnerByPositionMayHaveBegun"
@@ -34,24 +35,29 @@ var positionMutants = map[string][]mutant{
 			passesNothing,
 		},
 		{
-			"a commit stays within what the partition ever had", commitLua,
-			"if before(last, ARGV[4]) then", "if false then",
+			"a commit stays within what the partition ever had", presentLua,
+			"if before(last, id) then return 'it ends with '", "if false then return 'it ends with '",
 			"TestACommitStaysWithinWhatThePartitionEverHad",
 		},
 		{
-			"a commit passes nothing that was forgotten, though others came behind it", commitLua,
-			"if ARGV[4] ~= saved[4] and removed and upto and removed < upto then", "if false then",
+			"a commit passes nothing that was forgotten, though others came behind it", presentLua,
+			"if not added or not read or added - redis.call('XLEN', log) >= read + lost then return nil end", "if true then return nil end",
 			"TestACommitKnowsWhatWasDroppedFromWhatWasForgotten",
 		},
 		{
 			"a commit that passes nothing asks for nothing", commitLua,
-			"if ARGV[4] ~= saved[4] and removed", "if removed",
+			"local moves = ARGV[4] ~= saved[4]", "local moves = true",
 			"TestACommitThatPassesNothing",
 		},
 		{
-			"an entry that is deleted while it is processed holds nothing up", commitLua,
-			"if not deleted or before(deleted, ARGV[4]) then", "if true then",
+			"an entry that is deleted while it is processed holds nothing up", presentLua,
+			"if not deleted or before(deleted, id) then", "if true then",
 			"TestACommitPassesAFullServer",
+		},
+		{
+			"an owner does not read on behind what was forgotten", "internal/store/lua/continues.lua",
+			"last, tonumber(read), tonumber", "last, nil, tonumber",
+			"TestNothingIsReadOnBehindWhatWasForgotten",
 		},
 		{
 			"an entry that is dropped while it is processed holds nothing up", commitLua,
@@ -119,7 +125,7 @@ var positionMutants = map[string][]mutant{
 			"TestContinue",
 		},
 		{
-			"who looks for an entry leaves nothing pending", "internal/store/lua/present.lua",
+			"who looks for an entry leaves nothing pending", presentLua,
 			"	redis.call('XACK', log, group, id) -- it is pending now\n", "",
 			"TestContinue",
 		},
