@@ -140,7 +140,7 @@ func (r *Queue) crashed(s store.RetryState) error {
 
 // Idle reports whether no event is parked, in the backlog, or looked for.
 func (r *Queue) Idle() bool {
-	return len(r.lanes.of) == 0 && len(r.backlog) == 0 && !r.Looking()
+	return len(r.lanes.of) == 0 && len(r.backlog) == 0 && !r.wanted.any()
 }
 
 // Blocked reports whether only parked events of the partition may begin now.
@@ -169,9 +169,8 @@ func (r *Queue) Most(n int) int {
 	return min(n, r.Room())
 }
 
-// Looking reports whether the next event of the partition must be examined alone: it may
-// be a suspect, one to skip, or one that was set aside.
-func (r *Queue) Looking() bool { return r.wanted.any() }
+// Looking reports whether the next event of the partition must be examined alone: it may be a suspect, or one to skip.
+func (r *Queue) Looking() bool { return r.wanted.suspect != "" || r.wanted.skip != "" }
 
 // MaxAttempts returns the number of attempts an event has in all, 0 without a Retry.
 func (r *Queue) MaxAttempts() int {

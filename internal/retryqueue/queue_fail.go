@@ -16,7 +16,7 @@ import (
 // set aside before, which are delivered again if an earlier one was not acked, or the position was
 // reset. It returns the others, in the same memory, and the IDs to ack.
 func (r *Queue) Sift(entries []redisconn.Entry) (rest []redisconn.Entry, acks []string, err error) {
-	if r.lanes.len() == 0 && !r.Looking() {
+	if r.lanes.len() == 0 && !r.wanted.any() {
 		return entries, nil, nil
 	}
 	keyed := r.lanes.len() > 0 && r.cfg.Retry.order() != OrderNone

@@ -43,7 +43,7 @@ func (c Operator) revive(ctx context.Context, p Partition, letter string, limit 
 	}
 	unknown := false
 	err = persist(ctx, func() error {
-		n, err := reviveScript.Run(ctx, c.NoRetry, []string{p.Dead, p.Parked, p.Retry, p.Own},
+		n, err := reviveScript.Run(ctx, c.NoRetry, []string{p.Dead, p.Parked, p.Retry, p.Own, p.Log},
 			letter, d.Entry.ID, pack(flatten(d.Entry.Values)), state, max(limit, 0)).Int64()
 		err = classify(err)
 		ok = err == nil && (n == 1 || unknown)

@@ -3,6 +3,7 @@ package store
 import (
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/redis/go-redis/v9"
@@ -33,6 +34,28 @@ func TestRevive(t *testing.T) {
 		if now := e.raw.HGet(e.ctx(), p.Own, "poke").Val(); now == poke {
 			t.Errorf("poke is still %q: its owner would not notice", now)
 		}
+	})
+}
+
+// An event that the position is to pass again is not parked as well: by position it would count twice.
+func TestWhatComesAgainIsNotRevived(t *testing.T) {
+	both(t, func(t *testing.T, e *env) {
+		p, me := e.Partition("orders", "printer", 0), byPosition(alice)
+		e.series(p.Log, 3)
+		e.own(p, me)
+		for _, id := range []string{"1-2", "1-3"} {
+			e.must(e.DeadLetter(e.ctx(), p, me, DeadLetter{Entry: redisconn.Entry{ID: id, Values: map[string]any{"data": "x"}}}))
+		}
+		letters := e.letters(p)
+		equal(t, "revived", try(e.Revive(e.ctx(), p, letters[0].ID, 0)).must(t), true)
+		try(e.Reset(e.ctx(), p, me, "0-0")).must(t)
+		for range 2 { // before and behind the next takeover
+			if _, err := e.Revive(e.ctx(), p, letters[1].ID, 0); err == nil || !strings.Contains(err.Error(), "comes again") {
+				t.Errorf("of an event that comes again: %v", err)
+			}
+			e.own(p, byPosition(bob))
+		}
+		equal(t, "dead letters", len(e.letters(p)), 1)
 	})
 }
 

@@ -231,3 +231,16 @@ func TestATakeoverCountsWhatWasLostBeforeThePosition(t *testing.T) {
 		equal(t, "read up to the position", int(pos.Read), scene.acked+scene.dropped)
 	}
 }
+
+// What was parked, and is dropped from the partition before its position has passed it, is not lost.
+func TestWhatIsParkedIsNotLost(t *testing.T) {
+	for _, next := range []Claim{byPosition(bob), tenure(bob, 1)} {
+		e := realEnv(t)
+		h := newLostHistory(t, e, 0, lostKind{})
+		e.own(h.p, byPosition(alice))
+		h.send(12)
+		e.park(h.p, alice, ids(e.raw.XRange(e.ctx(), h.p.Log, "-", "+").Val())[1:4]...) // behind one that is at work
+		h.send(6)
+		equal(t, "lost of six that were dropped", int(e.own(h.p, next).Lost), 3)
+	}
+}

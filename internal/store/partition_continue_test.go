@@ -39,27 +39,36 @@ func TestContinue(t *testing.T) {
 // Of a server that has forgotten the last entry that was read nothing is read on, though others came there behind it. Where entries were
 // dropped for want of room, it goes on.
 func TestNothingIsReadOnBehindWhatWasForgotten(t *testing.T) {
-	e := realEnv(t)
-	p, me := e.Partition("orders", "printer", 0), byPosition(alice)
-	e.series(p.Log, 2)
-	e.own(p, me)
-	e.must(e.commit(p, me, 1, "1-2", 2))
-	e.add(p.Log, "1-4") // by another master, which never had 1-3
-	r := e.NewReader()
-	defer r.Close()
-	on := func(last string, count int64) bool {
-		t.Helper()
-		found, errs := e.Continue(e.ctx(), r, []Place{{Partition: p, Claim: me, Last: last, Count: count}})
-		e.must(errors.Join(errs...))
-		return found[0]
+	for _, trimmed := range []bool{false, true} {
+		e := realEnv(t)
+		p, me := e.Partition("orders", "printer", 0), byPosition(alice)
+		e.series(p.Log, 2)
+		e.own(p, me)
+		e.must(e.commit(p, me, 1, "1-2", 2))
+		if trimmed { // then only the number tells
+			e.must(e.raw.XTrimMaxLen(e.ctx(), p.Log, 0).Err())
+		}
+		e.add(p.Log, "1-4") // by another master, which never had 1-3
+		r := e.NewReader()
+		defer r.Close()
+		on := func(last string, count int64) bool {
+			t.Helper()
+			found, errs := e.Continue(e.ctx(), r, []Place{{Partition: p, Claim: me, Last: last, Count: count}})
+			e.must(errors.Join(errs...))
+			return found[0]
+		}
+		equal(t, "1-3, forgotten", on("1-3", 3), false)
+		equal(t, "1-3, at a number that is not known", on("1-3", -1), trimmed)
+		equal(t, "1-4", on("1-4", 3), true)
+		e.add(p.Log, "1-5")
+		e.must(e.raw.XTrimMinID(e.ctx(), p.Log, "1-5").Err())
+		equal(t, "1-4, dropped", on("1-4", 3), true)
+		e.must(e.raw.XDel(e.ctx(), p.Log, "1-5").Err())
+		e.add(p.Log, "1-6")
+		equal(t, "1-5, deleted", on("1-5", 4), true)
+		e.must(e.raw.HSet(e.ctx(), p.Own, "read", 1000).Err()) // of another stream
+		e.must(e.raw.XTrimMaxLen(e.ctx(), p.Log, 0).Err())
+		e.add(p.Log, "1-7")
+		equal(t, "1-6, dropped, at a wrong number", on("1-6", 1004), true)
 	}
-	equal(t, "1-3, forgotten", on("1-3", 3), false)
-	equal(t, "1-3, at a number that is not known", on("1-3", -1), true)
-	equal(t, "1-4", on("1-4", 3), true)
-	e.add(p.Log, "1-5")
-	e.must(e.raw.XTrimMinID(e.ctx(), p.Log, "1-5").Err())
-	equal(t, "1-4, dropped", on("1-4", 3), true)
-	e.must(e.raw.XDel(e.ctx(), p.Log, "1-5").Err())
-	e.add(p.Log, "1-6")
-	equal(t, "1-5, deleted", on("1-5", 4), true)
 }

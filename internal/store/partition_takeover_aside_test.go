@@ -63,6 +63,14 @@ var asides = []struct {
 	{"the position was reset", func(e *env, p Partition) {
 		e.park(p, alice, "2-2")
 		try(e.Reset(e.ctx(), p, tenure(alice, 1), "0-0")).must(e.t)
+	}, []string{"2-2"}},
+	{"the position was reset behind it", func(e *env, p Partition) {
+		e.park(p, alice, "2-2")
+		try(e.Reset(e.ctx(), p, tenure(alice, 1), "2-2")).must(e.t)
+	}, nil},
+	{"a dead letter comes again behind a reset", func(e *env, p Partition) {
+		e.bury(p, alice, "2-2")
+		try(e.Reset(e.ctx(), p, tenure(alice, 1), "0-0")).must(e.t)
 	}, nil},
 	{"the partition was deleted", func(e *env, p Partition) {
 		e.park(p, alice, "2-2")

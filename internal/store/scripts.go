@@ -75,7 +75,7 @@ var (
 	quarantineScript = script("quarantine")
 	resumeScript     = script("resume")
 	replayScript     = script("replay")
-	reviveScript     = script("revive")
+	reviveScript     = script("prelude", "revive")
 	amendScript      = script("amend")
 	dropScript       = script("drop")
 	unlistScript     = script("unlist")

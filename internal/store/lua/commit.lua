@@ -9,7 +9,7 @@
 -- Replies 'OK', 'AGAIN' for one that was done before, 'BEHIND <why>' for one that the server cannot follow
 -- Errors  FENCED when another tenure has the partition, or the group is gone
 local log, own, number = KEYS[1], KEYS[2], tonumber(ARGV[3])
-local saved = redis.call('HMGET', own, 'tenure', 'commit', 'lost', 'floor', 'aside')
+local saved = redis.call('HMGET', own, 'tenure', 'commit', 'lost', 'floor', 'aside', 'read')
 
 -- The reply to a commit that is not to be done, nil for one that is. A function that is given has a say before the first
 -- write; it gets the number of commits that are known.
@@ -33,8 +33,8 @@ local function refusal(prepare)
 		-- If it never was, what comes next may get a lower ID, where the clock is behind.
 		if redis.call('EXISTS', log) == 1 then
 			redis.call('HDEL', own, '') -- the look works when the memory of the server is full, see obtain.lua
-			local moves = ARGV[4] ~= saved[4] -- else it passes no entry
-			local why = never_had(log, own, ARGV[4], moves and tonumber(ARGV[5]), tonumber(saved[3] or '') or 0)
+			local read = tonumber(ARGV[5])
+			local why = never_had(log, own, ARGV[4], saved[4] or '0-0', read and read + (tonumber(saved[3] or '') or 0), tonumber(saved[6] or ''))
 			if why then return 'BEHIND ' .. why end
 		end
 	end

@@ -53,6 +53,18 @@ local function position(log, group, aside, foreign)
 	return floor, read and math.max(read - behind + missing, 0), missing, first
 end
 
+-- How many of these, which were set aside behind a floor by position, are not there any more: they were read.
+local function removed_of(log, group, floor, aside)
+	local behind, there = {}, {}
+	for _, id in ipairs(aside) do
+		if before(floor, id) then behind[#behind + 1] = id end
+	end
+	if redis.REDIS_VERSION then there = present(log, group['name'], behind) end
+	local n = #behind
+	for _ in pairs(there) do n = n - 1 end
+	return redis.REDIS_VERSION and n or 0
+end
+
 -- The first entry behind a floor that was not set aside, and the last of so many; nil for none. Entries that came later
 -- than until, in ms, do not count. Of large entries about a megabyte is read, at least one: then all that there are may
 -- be among so many.

@@ -23,13 +23,18 @@ local function is_there(log, group, id, large)
 	return true
 end
 
--- Why an entry that is not there never was, nil if it was removed: what is dropped goes with all before it, and of what is deleted by
--- hand the server knows. What was forgotten is neither, though others may have come behind it. read is how many entries
--- there were up to it, without those that were lost, or nil for unknown.
-local function never_had(log, own, id, read, lost)
+-- Why an entry behind a floor that is not there never was, nil if it was removed. What was forgotten is not there either, though
+-- others may have come behind it. What is dropped goes with all before it: no entry up to the floor is left then, and as many were
+-- removed as there were; read is how many there were up to the entry, at up to the floor, nil for unknown. Of what is deleted by hand
+-- the server knows.
+local function never_had(log, own, id, floor, read, at)
 	local last, added = ends(log, own)
 	if before(last, id) then return 'it ends with ' .. last .. ', before ' .. id end
-	if not added or not read or added - redis.call('XLEN', log) >= read + lost then return nil end
+	if floor == id or not redis.REDIS_VERSION then return nil end
+	local left = redis.call('XLEN', log)
+	local removed = added and added - left
+	local fewer = removed and read and removed < read and removed >= (at or 0) -- else the numbers are wrong
+	if not fewer and (left == 0 or floor == '0-0' or trimmed_past(log, own, floor, left)) then return nil end
 	local deleted = small_enough(log) and map(redis.call('XINFO', 'STREAM', log))['max-deleted-entry-id']
 	if not deleted or before(deleted, id) then return 'it has not had ' .. id end
 end

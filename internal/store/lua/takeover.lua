@@ -128,6 +128,10 @@ elseif not floor then
 	if floor == '$' then floor = exists and facts_of(log, own).last or '0-0' end
 end
 
+local reach, by = (saved.reach or ''):match('^(%d+) (.*)$')
+local by_position = reach and by == saved.tenure
+if by_position and read and found == 'group' then read = read + removed_of(log, group, floor, aside) end
+
 -- Entries behind the floor may be gone, if more were ever appended than are left and lie up to the
 -- floor. What was trimmed before the first entry counts as read.
 local left = exists and redis.call('XLEN', log) or 0
@@ -151,8 +155,7 @@ end
 
 if before(given, floor) then given = floor end
 -- By position no group tells what the owner before has begun: only how much it may have, until its lock ended.
-local reach, by = (saved.reach or ''):match('^(%d+) (.*)$')
-if reach and by == saved.tenure and saved.open == '1' and found == 'group' and not first then
+if by_position and saved.open == '1' and found == 'group' and not first then
 	local ended = (tonumber(saved.seen or '') or 0) + (tonumber(saved.expiry or '') or 0)
 	first, given = begun(log, floor, tonumber(reach), ended, saved.aside or '')
 	given = given or floor

@@ -41,12 +41,22 @@ var positionMutants = map[string][]mutant{
 		},
 		{
 			"a commit passes nothing that was forgotten, though others came behind it", presentLua,
-			"if not added or not read or added - redis.call('XLEN', log) >= read + lost then return nil end", "if true then return nil end",
+			"local fewer = removed and read and", "local fewer = false and",
 			"TestACommitKnowsWhatWasDroppedFromWhatWasForgotten",
 		},
 		{
-			"a commit that passes nothing asks for nothing", commitLua,
-			"local moves = ARGV[4] ~= saved[4]", "local moves = true",
+			"nothing was dropped while an entry before it is left", presentLua,
+			"or trimmed_past(log, own, floor, left)) then return nil end", "or true) then return nil end",
+			"TestNothingIsReadOnBehindWhatWasForgotten",
+		},
+		{
+			"a number that cannot be tells nothing", presentLua,
+			" and removed >= (at or 0)", "",
+			"TestNothingIsReadOnBehindWhatWasForgotten",
+		},
+		{
+			"a commit that passes nothing asks for nothing", presentLua,
+			"if floor == id or not", "if not",
 			"TestACommitThatPassesNothing",
 		},
 		{
@@ -56,7 +66,7 @@ var positionMutants = map[string][]mutant{
 		},
 		{
 			"an owner does not read on behind what was forgotten", "internal/store/lua/continues.lua",
-			"last, tonumber(read), tonumber", "last, nil, tonumber",
+			"local floor, upto = saved[2] or '0-0', tonumber(read)", "local floor, upto = saved[2] or '0-0', nil",
 			"TestNothingIsReadOnBehindWhatWasForgotten",
 		},
 		{
@@ -138,6 +148,21 @@ var positionMutants = map[string][]mutant{
 			"what was lost behind the last entry counts as read", refreshLua,
 			"if info['last-delivered-id'] ~= at then passed(", "if false then passed(",
 			"TestLostIsTrue",
+		},
+		{
+			"what was set aside is not lost", "internal/store/lua/position.lua",
+			"return redis.REDIS_VERSION and n or 0", "return 0",
+			"TestWhatIsParkedIsNotLost",
+		},
+		{
+			"what is parked comes again only to be passed", "internal/store/lua/reset.lua",
+			"if #behind > 0 then redis.call('HSET'", "if false then redis.call('HSET'",
+			"TestTakeoverKnowsWhatWasMovedAside",
+		},
+		{
+			"what comes again is not revived", "internal/store/lua/revive.lua",
+			"if (own[1] or own[2] == 'reset') and", "if false and",
+			"TestWhatComesAgainIsNotRevived",
 		},
 		{
 			"what lies up to the position is not lost", takeoverLua,
