@@ -170,7 +170,7 @@ func (o *outbox) reach(ctx context.Context, to store.StreamPartition) error {
 	var epoch int64
 	var failed error
 	err := o.p.source.parked.persistAs("outputs", func(alive context.Context) error {
-		epoch, failed = o.m.w.client.LastHop(alive, o.p.keys, to)
+		epoch, failed = unlessOver(alive, func() (int64, error) { return o.m.w.client.LastHop(alive, o.p.keys, to) })
 		if failed != nil && o.p.life.isEnding() {
 			o.p.cancel(o.m.releases.endCause()) // the next owner asks
 		}

@@ -139,6 +139,24 @@ func (s *redisStore) persistAs(op string, call func(ctx context.Context) error) 
 	return io.EOF
 }
 
+// unlessOver returns what a read brings, or an error as soon as ctx ends: a server that does not answer must not look like a function
+// that is stuck. What the read brings then is lost.
+func unlessOver[T any](ctx context.Context, read func() (T, error)) (found T, err error) {
+	var brought T
+	var failed error
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		brought, failed = read()
+	}()
+	select {
+	case <-done:
+		return brought, failed
+	case <-ctx.Done():
+		return found, context.Cause(ctx)
+	}
+}
+
 // restore sets the state of parked events, and of events that have ended owners, from Redis.
 func (s *partitionSource) restore(m *member, pos store.Takeover) {
 	p := s.p

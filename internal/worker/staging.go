@@ -234,8 +234,8 @@ type rowSource struct{ p *redisStore }
 
 // Rows returns rows.
 func (s rowSource) Rows(t store.Table, keys []string) (found []store.Row, err error) {
-	err = s.p.persistAs("rows", func(ctx context.Context) error {
-		found, err = s.p.i.w.client.Rows(ctx, t, keys)
+	err = s.p.persistAs("rows", func(ctx context.Context) (err error) {
+		found, err = unlessOver(ctx, func() ([]store.Row, error) { return s.p.i.w.client.Rows(ctx, t, keys) })
 		return err
 	})
 	return found, err
@@ -246,8 +246,8 @@ func (s rowSource) Ends(t store.Table, most int64) (found []store.End, err error
 	if !s.p.t.flush() {
 		return nil, io.EOF
 	}
-	err = s.p.persistAs("rows", func(ctx context.Context) error {
-		found, err = s.p.i.w.client.Ends(ctx, t, most)
+	err = s.p.persistAs("rows", func(ctx context.Context) (err error) {
+		found, err = unlessOver(ctx, func() ([]store.End, error) { return s.p.i.w.client.Ends(ctx, t, most) })
 		return err
 	})
 	return found, err
