@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 
 	"github.com/runnel-go/runnel/internal/store"
 )
@@ -118,8 +119,12 @@ func (s *Stream[T]) output(ctx context.Context, sc *scope, o *StreamOptions, out
 	if err := sc.atomic.src.Reach(ctx, store.StreamPartition{Stream: s.name, Partition: partition}); err != nil {
 		return store.Output{}, err
 	}
-	return store.Output{Stream: s.name, Partition: partition, Fields: fields, Sent: &s.sent.Sent}, nil
+	return store.Output{Stream: s.name, Partition: partition, Fields: fields, Sent: &s.sent.Sent, Together: together(o.MaxLen)}, nil
 }
+
+// together is how many changes may be in a commit of several iterations that emit to a partition of most entries: the commit waits
+// until there is room for all of them, and others append meanwhile.
+func together(most int64) int { return int(min(max(1, most/4), math.MaxInt32)) }
 
 // mostOutputTexts bounds the fields and values of an output: a script unpacks them.
 const mostOutputTexts = 4000

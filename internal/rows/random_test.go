@@ -102,7 +102,7 @@ func (w *wild) iterate(begin func(), most int) {
 
 // take has what was changed committed later.
 func (w *wild) take() {
-	if items, _ := w.p.Pending(); items == 0 {
+	if items, _, _ := w.p.Pending(); items == 0 {
 		return
 	}
 	n := len(w.queue)

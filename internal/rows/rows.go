@@ -6,6 +6,7 @@ package rows
 import (
 	"errors"
 	"fmt"
+	"math"
 	"reflect"
 
 	"github.com/runnel-go/runnel/internal/entryid"
@@ -154,15 +155,21 @@ func (p *Partition) Seal() error {
 	return nil
 }
 
-// Pending returns how many rows and outputs have changed since the last Take, and their bytes. All of it is sealed.
-func (p *Partition) Pending() (items int, bytes int64) {
-	items = len(p.outputs)
+// Pending returns how many rows and outputs have changed since the last Take, their bytes, and how many at most may be in a
+// commit of several iterations. All of it is sealed.
+func (p *Partition) Pending() (items int, bytes int64, together int) {
+	items, together = len(p.outputs), math.MaxInt
+	for _, o := range p.outputs {
+		if o.Together > 0 {
+			together = min(together, o.Together)
+		}
+	}
 	for _, s := range p.seen {
 		if s.row.changed {
 			items++
 		}
 	}
-	return items, p.bytes
+	return items, p.bytes, together
 }
 
 // Take adds what has changed since the last Take to earlier changes. It cannot be undone any more.

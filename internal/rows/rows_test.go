@@ -151,7 +151,7 @@ func (l *play) iterate(ms int) {
 		l.right = before
 		return
 	}
-	if items, _ := l.p.Pending(); items == 0 {
+	if items, _, _ := l.p.Pending(); items == 0 {
 		return
 	}
 	// Several iterations may share a commit.
@@ -278,7 +278,7 @@ func TestAnIterationIsBounded(t *testing.T) {
 		t.Errorf("too many bytes: %v", err)
 	}
 	begin()
-	if items, bytes := p.Pending(); items+int(bytes) != 0 {
+	if items, bytes, _ := p.Pending(); items+int(bytes) != 0 {
 		t.Errorf("%d items of %d bytes are left after all was undone", items, bytes)
 	}
 	from.fail = errors.New("gone")

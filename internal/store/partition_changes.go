@@ -32,6 +32,7 @@ type Output struct {
 	Partition int
 	Fields    []string      // field, value, field, value, …
 	Sent      *atomic.Int64 // counts it once it is stored
+	Together  int           // so many changes at most may be in a commit of several iterations, 0 for any number
 }
 
 // Stored counts the outputs.

@@ -49,18 +49,21 @@ type staged struct {
 	taken   int64             // the number of its last changes; see rows.Partition
 	items   int
 	bytes   int64
+
+	together int // so many items may be in it, those of its first iteration in any case
 }
 
 // done adds what the iteration that ends has changed. last is the last of its entries, "" for none; ack moves them to the acker.
 func (s *staging) done(last string, ack func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if items, bytes := s.rows.Pending(); items > 0 {
+	if items, bytes, together := s.rows.Pending(); items > 0 {
 		n := len(s.queue)
-		if n == 0 || !s.queue[n-1].takes(items, bytes) {
-			s.queue, n = append(s.queue, staged{changes: &store.Changes{}}), n+1
+		if n == 0 || !s.queue[n-1].takes(items, bytes, together) {
+			s.queue, n = append(s.queue, staged{changes: &store.Changes{}, together: changesPerCommit}), n+1
 		}
 		s.queue[n-1].take(s, cmp.Or(last, s.queue[n-1].upTo), items, bytes)
+		s.queue[n-1].together = min(together, s.queue[n-1].together)
 	} else {
 		s.rows.Drop()
 	}
@@ -72,13 +75,13 @@ func (s *staging) parked(id string, waits *store.RetryState) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	one := staged{changes: &store.Changes{Settled: []string{id}}, alone: true, waits: waits}
-	items, bytes := s.rows.Pending()
+	items, bytes, _ := s.rows.Pending()
 	one.take(s, "", items, bytes)
 	s.queue = append(s.queue, one)
 }
 
-func (one *staged) takes(items int, bytes int64) bool {
-	return !one.alone && one.items+items <= changesPerCommit && one.bytes+bytes <= bytesPerCommit
+func (one *staged) takes(items int, bytes int64, together int) bool {
+	return !one.alone && one.items+items <= min(together, one.together) && one.bytes+bytes <= bytesPerCommit
 }
 
 func (one *staged) take(s *staging, upTo string, items int, bytes int64) {

@@ -89,6 +89,18 @@ func TestAcksComeWithTheirChanges(t *testing.T) {
 	p.commitIs(t, "1 1-0 1-0")
 }
 
+// Iterations share a commit up to what the target of one of them allows.
+func TestACommitOfManyIterationsFitsItsTarget(t *testing.T) {
+	p := atomicPartition(t)
+	for _, id := range []string{"1-0", "2-0", "3-0"} {
+		p.staging.rows.Emit(store.Output{Stream: id, Together: 2})
+		p.staging.done(id, func() { p.buffer.Done([]string{id}) })
+	}
+	p.commitIs(t, "1 2-0 1-0 2-0")
+	p.answer(nil)
+	p.commitIs(t, "2 3-0 3-0")
+}
+
 // A commit that may be stored is sent again as it is, and others wait behind it.
 func TestACommitIsRepeatedUnchanged(t *testing.T) {
 	p := atomicPartition(t)

@@ -155,7 +155,8 @@ var tableMutants = map[string][]mutant{
 	"internal/worker": {
 		{"one acker numbers a commit at a time", stagingGo, "	if err != nil {\n		return\n	}\n	s.refusals", "	if s.sent = false; err != nil {\n		return\n	}\n	s.refusals", "TestTwoAckersDoNotNumberACommitTwice"},
 		{"what was only read is forgotten", stagingGo, "		s.rows.Drop()\n", "", "TestIterationsThatOnlyReadLeaveNothing"},
-		{"an ack does not come before its changes", stagingGo, "	if items, bytes := s.rows.Pending(); items > 0 {\n", "	ack()\n	ack = func() {}\n	if items, bytes := s.rows.Pending(); items > 0 {\n", "TestAcksComeWithTheirChanges"},
+		{"commits fit their target", stagingGo, "<= min(together, one.together)", "<= changesPerCommit", "TestACommitOfManyIterationsFitsItsTarget"},
+		{"an ack does not come before its changes", stagingGo, "	if items, bytes, together := s.rows.Pending(); items > 0 {\n", "	ack()\n	ack = func() {}\n	if items, bytes, together := s.rows.Pending(); items > 0 {\n", "TestAcksComeWithTheirChanges"},
 		{"no commit is made between an ack and its changes", stagingGo, "	ack()\n}", "	s.mu.Unlock()\n	ack()\n	s.mu.Lock()\n}", "TestAcksComeWithTheirChanges"},
 		{"changes wait for their position", stagingGo, `len(s.queue) > 0 && (s.queue[0].upTo == "" || entryid.Compare(s.queue[0].upTo, one.Committed) <= 0)`, "len(s.queue) > 0", withPosition},
 		{"a position waits for its changes", stagingGo, `return cmp.Or(s.queue[0].upTo, "0-0")`, `return cmp.Or("", s.queue[0].upTo[:0])`, withPosition},
