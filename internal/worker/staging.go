@@ -44,13 +44,12 @@ type staging struct {
 type staged struct {
 	changes *store.Changes    // nil: acks alone
 	upTo    string            // the last entry of its iterations, "" for none
-	alone   bool              // it is of a parked event, which is waited for
 	waits   *store.RetryState // of that, while it is held
 	taken   int64             // the number of its last changes; see rows.Partition
 	items   int
 	bytes   int64
 
-	together int // so many items may be in it, those of its first iteration in any case
+	together int // so many items may be in it, those of its first iteration in any case; 0 for the end of a parked event, which is waited for
 }
 
 // done adds what the iteration that ends has changed. last is the last of its entries, "" for none; ack moves them to the acker.
@@ -74,14 +73,14 @@ func (s *staging) done(last string, ack func()) {
 func (s *staging) parked(id string, waits *store.RetryState) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	one := staged{changes: &store.Changes{Settled: []string{id}}, alone: true, waits: waits}
+	one := staged{changes: &store.Changes{Settled: []string{id}}, waits: waits}
 	items, bytes, _ := s.rows.Pending()
 	one.take(s, "", items, bytes)
 	s.queue = append(s.queue, one)
 }
 
 func (one *staged) takes(items int, bytes int64, together int) bool {
-	return !one.alone && one.items+items <= min(together, one.together) && one.bytes+bytes <= bytesPerCommit
+	return one.items+items <= min(together, one.together) && one.bytes+bytes <= bytesPerCommit
 }
 
 func (one *staged) take(s *staging, upTo string, items int, bytes int64) {
