@@ -204,17 +204,10 @@ func (c *Courier) send(ctx context.Context, routes []*route) (came int64) {
 func (c *Courier) trips(ctx context.Context, routes []*route) (all []*trip) {
 	open := map[string]*trip{}
 	for _, r := range routes {
-		most := int64(0) // a processor never waits for room in its own stream
-		if r.to.Stream != c.from.Stream {
-			meta, err := MetaStore(c.c).recentMeta(ctx, r.to.Stream)
-			if err == nil && meta.Partitions > 0 && r.to.Partition >= meta.Partitions {
-				err = fmt.Errorf("the stream was made anew, and has %d partitions", meta.Partitions)
-			}
-			if err != nil {
-				c.failed(r, err)
-				continue
-			}
-			most = meta.MaxLen
+		most, err := MetaStore(c.c).mostOf(ctx, c.from.Stream, r.to)
+		if err != nil {
+			c.failed(r, err)
+			continue
 		}
 		node := c.c.NodeOf(c.c.keys.Partition(r.to.Stream, r.to.Partition))
 		t := open[node]

@@ -3,6 +3,7 @@ package store
 import (
 	"context"
 	"errors"
+	"fmt"
 	"sync"
 	"time"
 )
@@ -43,6 +44,22 @@ func (c *metaCache) forget(stream string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	delete(c.m, stream)
+}
+
+// ErrNoPartition is the error of outputs for a partition that their stream does not have any more: no processor would read it.
+var ErrNoPartition = errors.New("the stream was made anew")
+
+// mostOf returns how many entries the partition of an output may have, 0 for any number: a processor never waits for room in its
+// own stream.
+func (c MetaStore) mostOf(ctx context.Context, own string, to StreamPartition) (int64, error) {
+	if to.Stream == own {
+		return 0, nil
+	}
+	meta, err := c.recentMeta(ctx, to.Stream)
+	if err == nil && meta.Partitions > 0 && to.Partition >= meta.Partitions {
+		err = fmt.Errorf("%w, and has %d partitions", ErrNoPartition, meta.Partitions)
+	}
+	return meta.MaxLen, err
 }
 
 // recentMeta returns the metadata of a stream as it was a moment ago. If there is none any more, or

@@ -96,13 +96,9 @@ func (c Owner) changesCall(ctx context.Context, one Commit, args []any) (call *r
 		args = t.arguments(args)
 	}
 	for _, t := range to {
-		most := int64(0) // a processor never waits for room in its own stream
-		if t.stream != p.Stream {
-			meta, err := MetaStore(c).recentMeta(ctx, t.stream)
-			if err != nil {
-				return nil, nil, err
-			}
-			most = meta.MaxLen
+		most, err := MetaStore(c).mostOf(ctx, p.Stream, StreamPartition{Stream: t.stream, Partition: t.partition})
+		if err != nil {
+			return nil, nil, fmt.Errorf("outputs to partition %d of stream %s: %w", t.partition, t.stream, err)
 		}
 		if n := int64(len(outputs[t])); most > 0 && n > most {
 			most = n // more than the stream takes at all: into an empty one

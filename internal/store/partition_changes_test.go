@@ -288,6 +288,25 @@ func TestChangesForAFullPartition(t *testing.T) {
 	})
 }
 
+// Outputs for a partition that their stream does not have any more refuse a commit as a whole: no processor would read them.
+// A stream that has no metadata may have any number of partitions.
+func TestChangesForAPartitionThatIsNoMore(t *testing.T) {
+	both(t, func(t *testing.T, e *env) {
+		for _, stream := range []string{"bills", "orders"} {
+			try(e.EnsureMeta(e.ctx(), stream, Meta{Partitions: 2})).must(t)
+		}
+		w := e.atWork(0)
+		ch := w.all()
+		ch.Outputs = append(ch.Outputs, w.outputs("bills", 2, 1)...)
+		e.unchanged("a partition too many", func() error { return e.store(w.next(2, "1-3", ch)) }, func(err error) bool {
+			return errors.Is(err, ErrNoPartition) && strings.Contains(err.Error(), "partition 2 of stream bills")
+		})
+		ch.Outputs = slices.Concat(w.outputs("bills", 1, 1), w.outputs("mails", 5, 1), w.outputs("orders", 1, 1))
+		e.must(e.store(w.next(2, "1-3", ch)))
+		equal(t, "stored", []int{len(e.texts("bills", 1)), len(e.texts("mails", 5)), len(e.texts("orders", 1))}, []int{1, 1, 1})
+	})
+}
+
 // A commit that was done, one of a former tenure, and one that the server cannot follow write nothing, whatever has
 // become of other keys.
 func TestChangesThatAreNotDone(t *testing.T) {

@@ -190,7 +190,7 @@ func (s *staging) close() bool {
 
 // refused reports whether an error of a commit is about what it writes: it was not done, and may be done later.
 func refused(err error) bool {
-	return errors.Is(err, store.ErrFull) || errors.Is(err, redisconn.ErrWrongType) || redisconn.Denied(err) || redisconn.ReplyHas(err, "OOM ")
+	return errors.Is(err, store.ErrFull) || errors.Is(err, store.ErrNoPartition) || errors.Is(err, redisconn.ErrWrongType) || redisconn.Denied(err) || redisconn.ReplyHas(err, "OOM ")
 }
 
 // errHeld is the error of a refused commit, which its partition alone waits for.
