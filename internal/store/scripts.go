@@ -29,6 +29,12 @@ func script(names ...string) *redis.Script {
 	return redis.NewScript(source(names...))
 }
 
+// commit returns the script of a kind of commit: what few commits need is in a function.
+func commit(kind string) *redis.Script {
+	seldom := "local function seldom()\n" + source("prelude", "size", "present") + "return { is_there = is_there, never_had = never_had, words = words }\nend\n"
+	return redis.NewScript(seldom + source("commit", kind))
+}
+
 var (
 	takeoverScript  = script("prelude", "size", "present", "position", "takeover")
 	refreshScript   = script("prelude", "size", "refresh")
@@ -39,8 +45,8 @@ var (
 	boundScript     = script("bound")
 	unlockScript    = script("unlock")
 	goneScript      = script("gone")
-	commitScript    = script("prelude", "size", "present", "commit", "commit_position")
-	changesScript   = script("prelude", "size", "present", "commit", "commit_changes")
+	commitScript    = commit("commit_position")
+	changesScript   = commit("commit_changes")
 	outboxScript    = script("outbox")
 	hopScript       = script("prelude", "hop")
 	continuesScript = script("prelude", "size", "present", "continues")

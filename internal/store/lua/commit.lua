@@ -1,6 +1,7 @@
--- What commits of a tenure that reads by position have in common; behind the prelude, size.lua and present.lua. A commit stores
--- that the tenure is done with a partition up to an entry. Commits are numbered from 1: one that is repeated, or late,
--- changes nothing, and a gap tells that the server has forgotten some.
+-- What commits of a tenure that reads by position have in common. A commit stores that the tenure is done with a partition up to
+-- an entry. Commits are numbered from 1: one that is repeated, or late, changes nothing, and a gap tells that the server has
+-- forgotten some. The libraries, which few commits need, stand before it in a function, seldom: the server makes all functions
+-- of a script anew in each run.
 --
 -- KEYS    1 partition   2 ownership hash: tenure, commit, floor, read, lost, aside
 -- ARGV    1 lock value   2 group   3 number of the commit   4 the floor   5 entries read up to it, without lost
@@ -23,18 +24,22 @@ local function refusal(prepare)
 
 	-- A server that was behind may know every commit, and not what was done since. Then entries up to the floor may
 	-- be others than those that were read, and what was taken out may be back.
-	local aside = words(ARGV[6] ~= '' and saved[5] or '')
-	for id in ARGV[6]:gmatch('%S+') do
-		if not aside[id] then return 'BEHIND ' .. id .. ' was not taken out' end
+	if ARGV[6] ~= '' then
+		local aside = seldom().words(saved[5] or '')
+		for id in ARGV[6]:gmatch('%S+') do
+			if not aside[id] then return 'BEHIND ' .. id .. ' was not taken out' end
+		end
 	end
-	if not is_there(log, ARGV[2], ARGV[4], ARGV[7] == '1') then -- dropped while it was processed, or it never was
+	if ARGV[7] == '0' and #redis.call('XRANGE', log, ARGV[4], ARGV[4]) == 1 then return nil end
+	local lib = seldom()
+	if not lib.is_there(log, ARGV[2], ARGV[4], ARGV[7] == '1') then -- dropped while it was processed, or it never was
 		local other = redis.call('XRANGE', log, '(' .. (saved[4] or '0-0'), ARGV[4], 'COUNT', 1)[1]
 		if other then return 'BEHIND it has ' .. other[1] .. ', and not ' .. ARGV[4] end
 		-- If it never was, what comes next may get a lower ID, where the clock is behind.
 		if redis.call('EXISTS', log) == 1 then
 			redis.call('HDEL', own, '') -- the look works when the memory of the server is full, see obtain.lua
 			local read = tonumber(ARGV[5])
-			local why = never_had(log, own, ARGV[4], saved[4] or '0-0', read and read + (tonumber(saved[3] or '') or 0), tonumber(saved[6] or ''))
+			local why = lib.never_had(log, own, ARGV[4], saved[4] or '0-0', read and read + (tonumber(saved[3] or '') or 0), tonumber(saved[6] or ''))
 			if why then return 'BEHIND ' .. why end
 		end
 	end
@@ -56,8 +61,8 @@ local function advance(...)
 			end
 			return moved
 		end
-		if not find_group(log, ARGV[2]) then return redis.error_reply('FENCED the group of this tenure is gone') end
-		redis.call('XGROUP', 'DESTROY', log, ARGV[2]) -- the embedded server has no SETID
+		-- The embedded server has no SETID.
+		if redis.pcall('XGROUP', 'DESTROY', log, ARGV[2]) ~= 1 then return redis.error_reply('FENCED the group of this tenure is gone') end
 		redis.call('XGROUP', 'CREATE', log, ARGV[2], ARGV[4])
 	end
 	redis.call('HSET', own, 'commit', ARGV[3], 'floor', ARGV[4], 'read', read, ...)

@@ -38,9 +38,11 @@ local function ends(log, own)
 	return last_id(log, info), info['entries-added']
 end
 
--- Whether no entry up to an ID is left; left is the number of entries. A group in front of all lags
--- by all of them; further back a new group's lag is unknown, or less.
+-- Whether no entry up to an ID is left; left is the number of entries. Where they are large a group tells: in front of all it lags
+-- by all of them; further back a new group's lag is unknown, or less. With Valkey it is unknown also where an entry behind the ID
+-- was deleted.
 local function trimmed_past(log, own, id, left)
+	if small_enough(log) then return #redis.call('XRANGE', log, '-', id, 'COUNT', 1) == 0 end
 	local name = own .. '@' -- of no executor
 	redis.call('XGROUP', 'CREATE', log, name, id)
 	local lag = find_group(log, name)['lag']
