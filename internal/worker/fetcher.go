@@ -98,7 +98,7 @@ func (f *fetcher) learn(largest int64, full bool) {
 const fewEntries = 16
 
 // maxTarget is the most entries that are read per partition and request.
-const maxTarget = 256
+const maxTarget = 512
 
 // A reader is one connection that reads many partitions in one request.
 type reader struct {

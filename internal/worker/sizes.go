@@ -19,7 +19,7 @@ const (
 	leastPerRead = 16
 	// leastOfMore is the same for partitions that have more: the entries of a read are acked by one
 	// command for each partition.
-	leastOfMore = 128
+	leastOfMore = 512
 	// unknownSize is the least size assumed for an entry where none was seen lately.
 	unknownSize = 1 << 20
 	// sizesLast is how long the largest entry counts, at least, and at most twice as long. Then
