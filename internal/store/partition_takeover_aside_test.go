@@ -76,6 +76,11 @@ var asides = []struct {
 		e.park(p, alice, "2-2")
 		e.must(e.raw.Del(e.ctx(), p.Log).Err())
 	}, nil},
+	{"the oldest, and the group is gone", func(e *env, p Partition) {
+		e.park(p, alice, "1-1", "2-2", "3-3")
+		e.must(e.DoneRetry(e.ctx(), p, tenure(alice, 1), "3-3")) // it comes again, as all that was acked
+		e.must(e.raw.XGroupDestroy(e.ctx(), p.Log, GroupName(p.Processor, alice)).Err())
+	}, []string{"1-1", "2-2"}},
 	{"the group is gone", func(e *env, p Partition) {
 		e.park(p, alice, "2-2")
 		e.must(e.raw.XGroupDestroy(e.ctx(), p.Log, GroupName(p.Processor, alice)).Err())

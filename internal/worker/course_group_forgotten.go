@@ -49,8 +49,8 @@ func (c byGroup) ackForgotten(ctx context.Context, p *partition, r store.LeaseRe
 // recover takes a partition over again if entries are no longer pending although they are not
 // acked, as after XGROUP DELCONSUMER: they would be lost if this process died. An entry that
 // waits in the buffer before and after a refresh was pending at the time of the refresh. An
-// entry with the consumer may have been moved by a script whose reply is under way, so two
-// refreshes have to agree.
+// entry with the consumer may have been moved by a script whose reply is under way, or has just come: none is missed
+// meanwhile, and two refreshes have to agree.
 func (c byGroup) recover(ctx context.Context, p *partition, before prefetch.Owed, r store.LeaseResult) error {
 	missing := func(id string) bool {
 		return id != "" && (r.Pending == 0 || entryid.Compare(id, r.Lowest) < 0)
@@ -61,7 +61,7 @@ func (c byGroup) recover(ctx context.Context, p *partition, before prefetch.Owed
 	switch {
 	case now.Waiting == before.Waiting && missing(now.Waiting):
 		id = now.Waiting
-	case now.Taken == before.Taken && missing(now.Taken):
+	case now.Taken == before.Taken && missing(now.Taken) && !p.source.parked.moving.Load():
 		p.beat.missing = now.Taken
 		if known == now.Taken {
 			id = now.Taken

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"sync/atomic"
 	"time"
 
 	"github.com/runnel-go/runnel/internal/entryid"
@@ -21,6 +22,7 @@ type redisStore struct {
 	// offset is the server's clock less monotime, in nanoseconds, from a reply that may have
 	// been slow: never too large.
 	offset int64
+	moving atomic.Bool // a script may have moved events out of the partition, and its reply has not come
 }
 
 // lastWords is how long what became of an event may still be stored after the function's grace.
@@ -63,13 +65,9 @@ func (s *redisStore) Park(ps []store.Parking) error {
 	if !s.t.settleFirst() {
 		return io.EOF
 	}
-	err := s.persist(func(ctx context.Context) error {
+	return s.move(ids, func(ctx context.Context) error {
 		return s.i.w.client.Park(ctx, s.t.keys, s.t.claim, s.i.p.MaxLen, ps)
 	})
-	if err == nil {
-		s.moved(ids)
-	}
-	return err
 }
 
 func (s *redisStore) Write(state store.RetryState) (there bool, err error) {
@@ -93,20 +91,23 @@ func (s *redisStore) DeadLetter(d store.DeadLetter) error {
 	if !s.t.settleFirst() {
 		return io.EOF
 	}
-	err := s.persist(func(ctx context.Context) error {
+	return s.move([]string{d.Entry.ID}, func(ctx context.Context) error {
 		return s.i.w.client.DeadLetter(ctx, s.t.keys, s.t.claim, d)
 	})
-	if err == nil {
-		s.moved([]string{d.Entry.ID})
-	}
-	return err
 }
 
-// moved counts events that a script has moved out of the partition and acked. By position a commit has yet to pass them.
-func (s *redisStore) moved(ids []string) {
-	s.i.count.Acked.Add(int64(s.t.buffer.Moved(ids)))
-	s.i.acks.mark(s.t)
-	s.i.w.trimmer.mark(s.t)
+// move runs a script that moves events out of the partition and acks them, and counts them. By position a commit has yet to pass
+// them.
+func (s *redisStore) move(ids []string, script func(ctx context.Context) error) error {
+	s.moving.Store(true)
+	defer s.moving.Store(false)
+	err := s.persist(script)
+	if err == nil {
+		s.i.count.Acked.Add(int64(s.t.buffer.Moved(ids)))
+		s.i.acks.mark(s.t)
+		s.i.w.trimmer.mark(s.t)
+	}
+	return err
 }
 
 // persist repeats a call, which must be safe under one ownership, until its outcome is known. It

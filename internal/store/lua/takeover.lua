@@ -180,6 +180,13 @@ end
 local same = found == 'group' or found == 'checkpoint'
 if same and saved.given and before(given, saved.given) then given = saved.given end
 if same and saved.floor and before(given, saved.floor) then given = saved.floor end -- set back by hand
+-- What is parked is not in the partition any more. Without the group what was acked comes again behind an older position.
+if found == 'checkpoint' then
+	local known = words(saved.aside or '')
+	for _, id in ipairs(redis.call('HKEYS', KEYS[4])) do
+		if not known[id] and not garbled('floor', id) then aside[#aside + 1] = id end
+	end
+end
 local behind = {}
 for _, id in ipairs(found ~= 'reset' and aside or {}) do
 	if before(floor, id) then behind[#behind + 1] = id end

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -138,5 +139,28 @@ func TestBrokenRetrySteps(t *testing.T) {
 				})
 			}
 		}
+	}
+}
+
+// Replies to the script that parks an event are late, over several refreshes. They find the event not pending any more, and do not
+// take it for lost.
+func TestALateParkIsNoLoss(t *testing.T) {
+	t.Parallel()
+	srv := redistest.Start(t)
+	r := retryRig(t, srv, "late-park", runnel.OrderKey, calm)
+	proxy := faultproxy.Start(t, srv.Addr())
+	late := proxy.On("EVALSHA", faultproxy.Every).Containing(steps[0].texts(r)...).Do(faultproxy.HoldReply(nil))
+	r.add(0, 8)
+	m := r.startVia("w1", proxy)
+	id := r.ready(m)
+	late.Wait(t)
+	r.onRefresh(proxy, 3).Do(faultproxy.Delay(time.Millisecond)).Wait(t)
+	late.Release()
+	if report := r.settled(history.LaneKey); report.Dead != 1 || report.Repeats > 0 {
+		t.Errorf("%d dead letters, %d repeats", report.Dead, report.Repeats)
+	}
+	r.undisturbed(m, id)
+	if strings.Contains(m.output.String(), "taking over again") {
+		t.Error("the partition was taken over again")
 	}
 }

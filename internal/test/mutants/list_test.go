@@ -214,6 +214,11 @@ var mutants = []mutant{
 		"TestSlowReleaseKeepsItsLease",
 	},
 	{
+		"what a script moves out of a partition is not missed", "internal/worker/course_group_forgotten.go",
+		" && !p.source.parked.moving.Load()", "",
+		"TestALateParkIsNoLoss",
+	},
+	{
 		"acks that a failover forgot are sent again", "internal/worker/course_group_forgotten.go",
 		"c.ackForgotten(ctx, p, r), ", "",
 		"TestReplicaBehindByAcks",

@@ -165,6 +165,11 @@ var positionMutants = map[string][]mutant{
 			"TestWhatComesAgainIsNotRevived",
 		},
 		{
+			"what is parked comes again where the group is gone", takeoverLua,
+			"if found == 'checkpoint' then\n	local known", "if false then\n	local known",
+			"TestTakeoverKnowsWhatWasMovedAside",
+		},
+		{
 			"what lies up to the position is not lost", takeoverLua,
 			"(entries_between(log, '0-0', floor) or 0)", "0",
 			"TestATakeoverCountsWhatWasLostBeforeThePosition",
