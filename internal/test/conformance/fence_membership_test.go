@@ -10,7 +10,8 @@ import (
 // A worker's heartbeat vanishes while it still refreshes its locks, and control messages are lost.
 // It is taken for dead, hands over, and joins again.
 func TestHeartbeatLost(t *testing.T) {
-	r := newRig(t, 4, time.Second)
+	t.Parallel()
+	r := newRig(t, 4, calm)
 	deaf := func() *faultproxy.Proxy {
 		p := faultproxy.Start(t, r.srv.Addr())
 		p.On("XADD", faultproxy.Every).Containing("__ctrl:").Do(faultproxy.Answer("$3\r\n1-1\r\n"))
