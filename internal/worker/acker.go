@@ -15,7 +15,7 @@ import (
 // second would take as many requests.
 const ackPause = 4 * time.Millisecond
 
-// An acker acks processed entries, those of all partitions in one round trip. Acks that arrive during a round trip, or within ackPause of its begin, go with the next
+// An acker acks processed entries in rounds of all partitions that have some. Acks that arrive during a round, or within ackPause of its begin, go with the next
 // one: an idle acker sends at once, a busy one sends many together.
 type acker struct {
 	x      *member
@@ -73,8 +73,21 @@ func (a *acker) run(ctx context.Context) {
 	}
 }
 
-// send sends one round of acks and returns the last error after which acks are sent again.
+// send sends one round of acks, and returns the last error after which acks are sent again. Those behind it are for the next round.
 func (a *acker) send(ctx context.Context, work []*partition) (failed error) {
+	for n := a.x.course.atOnce(len(work)); len(work) > 0 && failed == nil; {
+		some := work[:min(n, len(work))]
+		work = work[len(some):]
+		failed = a.trip(ctx, some)
+	}
+	for _, p := range work {
+		a.mark(p)
+	}
+	return failed
+}
+
+// trip sends the acks of some partitions in one round trip.
+func (a *acker) trip(ctx context.Context, work []*partition) (failed error) {
 	var live []*partition
 	for _, p := range work {
 		p.processed.flush()

@@ -20,7 +20,10 @@ type course interface {
 	// can bring nothing any more that no buffer will have.
 	unsettled(ctx context.Context, r *reader, set []*partition)
 
-	// confirm sends one round of acks of partitions that are ours. It returns those that had some, and for
+	// atOnce returns of how many partitions one call of confirm is, where n have acks.
+	atOnce(n int) int
+
+	// confirm sends acks of partitions that are ours, in one round trip. It returns those that had some, and for
 	// each an error: store.ErrFenced, or one after which the same acks are to be sent again.
 	confirm(ctx context.Context, work []*partition) (of []*partition, errs []error)
 

@@ -80,6 +80,9 @@ func allLost(set []*partition) bool {
 	return !slices.ContainsFunc(set, func(p *partition) bool { return !p.life.isLost() })
 }
 
+// atOnce is all: an XACK takes microseconds.
+func (byGroup) atOnce(n int) int { return n }
+
 // confirm sends one XACK for each partition.
 func (c byGroup) confirm(ctx context.Context, work []*partition) (of []*partition, errs []error) {
 	var acks []store.Ack

@@ -15,6 +15,10 @@ import (
 	"github.com/runnel-go/runnel/internal/store"
 )
 
+// The scripts of a pipeline are executed in a row, while all others wait: a round of commits has pipelines of commitsAtOnce,
+// but no more than mostTrips, which would take long where the server is far away.
+const commitsAtOnce, mostTrips = 4, 16
+
 // largeEntry is the size in bytes from which on entries are not read by the script of each commit.
 const largeEntry = 16 << 10
 
@@ -107,6 +111,8 @@ func (c byPosition) doubt(ctx context.Context, bad []*partition) error {
 }
 
 func (byPosition) unsettled(context.Context, *reader, []*partition) {}
+
+func (c byPosition) atOnce(n int) int { return max(commitsAtOnce, (n+mostTrips-1)/mostTrips) }
 
 // confirm sends a commit for each partition.
 func (c byPosition) confirm(ctx context.Context, work []*partition) (of []*partition, errs []error) {

@@ -13,6 +13,18 @@ const (
 
 // positionMutants are the rules of reads by position, by the package whose tests notice that they are missing.
 var positionMutants = map[string][]mutant{
+	"internal/worker": {
+		{
+			"a round of commits does not hold the server", positionGo,
+			"return max(commitsAtOnce, (n+mostTrips-1)/mostTrips)", "return n",
+			"TestARoundOfCommitsDoesNotHoldTheServer",
+		},
+		{
+			"no commit follows one of unknown outcome at once", "internal/worker/acker.go",
+			"len(work) > 0 && failed == nil;", "len(work) > 0;",
+			"TestARoundOfCommitsDoesNotHoldTheServer",
+		},
+	},
 	"internal/store": {
 		{
 			"a commit compares the tenure", commitLua,
