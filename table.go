@@ -194,7 +194,7 @@ func (t *Table[V]) GetAt(ctx context.Context, partition int, key string) (row V,
 }
 
 // All yields the rows, partition by partition and in no order, from Redis in pages of
-// about 128. Rows that change meanwhile are yielded as they were or as they are; one that
+// about 128, or of 1 MiB. Rows that change meanwhile are yielded as they were or as they are; one that
 // is there all the while at least once. Rows that have ended are among them until they are
 // removed; see Row.Until. It ends with the first error.
 func (t *Table[V]) All(ctx context.Context) iter.Seq2[Row[V], error] {
@@ -206,7 +206,7 @@ func (t *Table[V]) All(ctx context.Context) iter.Seq2[Row[V], error] {
 			return
 		}
 		for n := range o.Partitions {
-			for cursor := uint64(0); ; {
+			for cursor := (store.Cursor{}); ; {
 				page, next, err := c.Page(ctx, c.Table(t.of.name, t.name, n), cursor)
 				if err != nil {
 					yield(Row[V]{}, t.wrap(err))
@@ -224,7 +224,7 @@ func (t *Table[V]) All(ctx context.Context) iter.Seq2[Row[V], error] {
 						return
 					}
 				}
-				if cursor = next; cursor == 0 {
+				if cursor = next; cursor == (store.Cursor{}) {
 					break
 				}
 			}

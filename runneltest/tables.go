@@ -145,11 +145,11 @@ func (t *tables) Rows(of store.Table, keys []string) (found []store.Row, err err
 }
 
 // Page is rows.Source.Page: all rows are on one.
-func (t *tables) Page(of store.Table, _ uint64) (page []store.KeyedRow, next uint64, err error) {
+func (t *tables) Page(of store.Table, _ store.Cursor) (page []store.KeyedRow, next store.Cursor, err error) {
 	for key, row := range t.stored[of.Rows] {
 		page = append(page, store.KeyedRow{Key: key, Row: row})
 	}
-	return page, 0, nil
+	return page, store.Cursor{}, nil
 }
 
 // Ends is rows.Source.Ends.

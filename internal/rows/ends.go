@@ -10,11 +10,8 @@ import (
 	"github.com/runnel-go/runnel/internal/store"
 )
 
-// Bounds of how many ends of rows a table holds at once, and of how many Redis is asked for.
-const (
-	mostEnds = 4096
-	someEnds = 128
-)
+// mostEnds bounds how many ends of rows a table holds at once.
+const mostEnds = 4096
 
 // ends are when rows end that a function is called for: the first ones of a table, by time and key. They follow what
 // is set, and not what is undone or deleted: an end is checked against its row when its time has come. Only the
@@ -123,13 +120,14 @@ func (e *ends) first(by int64) (*Row, error) {
 
 // ask has Redis tell the first ends, once none is held.
 func (e *ends) ask() error {
-	found, err := e.t.Config.Source.Ends(e.t.Config.Place, someEnds)
+	some := e.t.atOnce()
+	found, err := e.t.Config.Source.Ends(e.t.Config.Place, int64(some))
 	if err != nil {
 		return err
 	}
 	e.known = allEnds
-	if len(found) == someEnds {
-		e.known = found[someEnds-1]
+	if len(found) == some {
+		e.known = found[some-1]
 	}
 	keys := make([]string, len(found))
 	for i, one := range found {

@@ -206,18 +206,18 @@ func TestEndsByOtherHands(t *testing.T) {
 	g.own()
 	g.p.Mark()
 	g.p.Begin("1-0")
-	for i := range 2 * someEnds {
+	for i := range 2 * 128 {
 		g.tb.Set(fmt.Sprint("gone", i), "x", 0)
 		g.tb.Set(fmt.Sprint("stays", i), "x", 0)
 	}
 	g.commit()
 	g.p.Mark()
 	g.p.Begin("1-1")
-	for i := range 2 * someEnds {
+	for i := range 2 * 128 {
 		g.tb.Delete(fmt.Sprint("gone", i))
 	}
 	g.commit()
-	for i := range 2 * someEnds {
+	for i := range 2 * 128 {
 		g.db.rows[fmt.Sprint("gone", i)] = store.Row{Until: 5}
 		g.db.rows[fmt.Sprint("stays", i)] = store.Row{Value: "x", There: true, Until: 6}
 	}
@@ -238,7 +238,7 @@ func TestEndsByOtherHands(t *testing.T) {
 			break
 		}
 	}
-	if told != 2*someEnds || len(g.db.rows) > 0 {
+	if told != 2*128 || len(g.db.rows) > 0 {
 		t.Errorf("%d ends were told, %d are left", told, len(g.db.rows))
 	}
 }

@@ -79,8 +79,8 @@ func (w *wild) Ends(t store.Table, most int64) (ends []store.End, err error) {
 	return ends[:min(int64(len(ends)), most)], nil
 }
 
-func (w *wild) Page(t store.Table, cursor uint64) ([]store.KeyedRow, uint64, error) {
-	one := wildPage{table: tableOf(t), from: cursor, reply: make(chan []store.KeyedRow)}
+func (w *wild) Page(t store.Table, cursor store.Cursor) ([]store.KeyedRow, store.Cursor, error) {
+	one := wildPage{table: tableOf(t), from: cursor.At, reply: make(chan []store.KeyedRow)}
 	var page []store.KeyedRow
 	if w.inline {
 		for range 3 {
@@ -92,11 +92,11 @@ func (w *wild) Page(t store.Table, cursor uint64) ([]store.KeyedRow, uint64, err
 		w.pages <- one
 		ok := false
 		if page, ok = <-one.reply; !ok {
-			return nil, 0, errLost
+			return nil, store.Cursor{}, errLost
 		}
 	}
-	if cursor += 3; cursor >= uint64(w.keys) {
-		cursor = 0
+	if cursor.At += 3; cursor.At >= uint64(w.keys) {
+		cursor.At = 0
 	}
 	return page, cursor, nil
 }

@@ -17,25 +17,25 @@ import (
 type redis struct {
 	mu   sync.Mutex
 	rows map[string]store.Row
-	asks int
+	of   []int // keys, of each request
 	fail error
 }
 
 func (r *redis) Rows(_ store.Table, keys []string) (found []store.Row, err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.asks++
+	r.of = append(r.of, len(keys))
 	for _, key := range keys {
 		found = append(found, r.rows[key])
 	}
 	return found, r.fail
 }
 
-func (r *redis) Page(_ store.Table, cursor uint64) (page []store.KeyedRow, next uint64, err error) {
+func (r *redis) Page(_ store.Table, cursor store.Cursor) (page []store.KeyedRow, next store.Cursor, err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	keys := slices.Sorted(maps.Keys(r.rows))
-	from := min(int(cursor), len(keys))
+	from := min(int(cursor.At), len(keys))
 	to := min(from+3, len(keys))
 	for _, key := range keys[from:to] {
 		page = append(page, store.KeyedRow{Key: key, Row: r.rows[key]})
@@ -43,7 +43,7 @@ func (r *redis) Page(_ store.Table, cursor uint64) (page []store.KeyedRow, next 
 	if to == len(keys) {
 		to = 0
 	}
-	return page, uint64(to), r.fail
+	return page, store.Cursor{At: uint64(to)}, r.fail
 }
 
 // commit applies changes as commit_changes.lua does.
@@ -222,14 +222,14 @@ func TestRedisIsAskedForWhatIsNotHeld(t *testing.T) {
 		rows.Get("a")
 		rows.Get("b")
 	}
-	if from.asks != 2 {
-		t.Errorf("asked %d times, want 2", from.asks)
+	if len(from.of) != 2 {
+		t.Errorf("asked %d times, want 2", len(from.of))
 	}
 	if err := rows.Load(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	rows.Get("c")
-	if from.asks != 2 {
+	if len(from.of) != 2 {
 		t.Errorf("asked for a row though all are there")
 	}
 }
@@ -306,8 +306,8 @@ func TestAnUndoneRowIsLoadedAgain(t *testing.T) {
 	if err := rows.Load(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if v, ok := rows.Get("a"); !ok || fmt.Sprint(v.(*value).ns) != "[1]" || from.asks != 0 {
-		t.Errorf("a is %v, %v, after %d looks at Redis, want 1 of the loader", v, ok, from.asks)
+	if v, ok := rows.Get("a"); !ok || fmt.Sprint(v.(*value).ns) != "[1]" || len(from.of) != 0 {
+		t.Errorf("a is %v, %v, after %d looks at Redis, want 1 of the loader", v, ok, len(from.of))
 	}
 }
 
@@ -317,8 +317,8 @@ type interrupted struct {
 	between func()
 }
 
-func (r *interrupted) Page(t store.Table, cursor uint64) ([]store.KeyedRow, uint64, error) {
-	if cursor > 0 && r.between != nil {
+func (r *interrupted) Page(t store.Table, cursor store.Cursor) ([]store.KeyedRow, store.Cursor, error) {
+	if cursor.At > 0 && r.between != nil {
 		r.between()
 		r.between = nil
 	}
@@ -342,8 +342,8 @@ func TestRowsAreAskedForTogether(t *testing.T) {
 		v, ok := rows.Get(key)
 		got += fmt.Sprint(v, ok, " ")
 	}
-	if got != "&{[1]} true &{[2]} true &{[3]} true <nil> false " || from.asks != 1 || rows.Config.Budget.Asked.Load() != 3 {
-		t.Errorf("got %s, asked %d times for %d rows", got, from.asks, rows.Config.Budget.Asked.Load())
+	if got != "&{[1]} true &{[2]} true &{[3]} true <nil> false " || len(from.of) != 1 || rows.Config.Budget.Asked.Load() != 3 {
+		t.Errorf("got %s, asked %d times for %d rows", got, len(from.of), rows.Config.Budget.Asked.Load())
 	}
 	if rows.Complete() {
 		t.Error("complete before the loader is through")

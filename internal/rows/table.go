@@ -14,7 +14,7 @@ import (
 type Source interface {
 	// Rows returns the rows of some keys, in their order.
 	Rows(t store.Table, keys []string) ([]store.Row, error)
-	Page(t store.Table, cursor uint64) (rows []store.KeyedRow, next uint64, err error)
+	Page(t store.Table, cursor store.Cursor) (rows []store.KeyedRow, next store.Cursor, err error)
 
 	// Ends returns when rows end, at most so many of the first ones, once all that was done before is committed.
 	Ends(t store.Table, most int64) ([]store.End, error)
@@ -131,51 +131,11 @@ func (t *Table) find(key string) *Row {
 	return r
 }
 
-// ask has rows of keys, of which none was held, read from Redis.
-func (t *Table) ask(keys []string) error {
-	t.Config.Budget.Asked.Add(int64(len(keys)))
-	stored, err := t.Config.Source.Rows(t.Config.Place, keys)
-	if err != nil {
-		return err
-	}
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	for i, key := range keys {
-		if !t.Config.Ends {
-			stored[i].Until = 0 // it was set while the table had a TTL
-		}
-		if t.rows[key] == nil { // the loader may have brought it
-			t.insert(key, stored[i])
-		}
-	}
-	return nil
-}
-
 // Complete reports whether all rows are in memory.
 func (t *Table) Complete() bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.complete
-}
-
-// Ask has the rows of some keys in memory, in one round trip if there are any that are not: for a function that will ask for them.
-// An error means that the ownership has ended.
-func (t *Table) Ask(keys []string) error {
-	var missing []string
-	t.mu.Lock()
-	if !t.complete {
-		seen := make(map[string]bool, len(keys))
-		for _, key := range keys {
-			if t.rows[key] == nil && !seen[key] {
-				seen[key], missing = true, append(missing, key)
-			}
-		}
-	}
-	t.mu.Unlock()
-	if len(missing) == 0 {
-		return nil
-	}
-	return t.ask(missing)
 }
 
 // insert is called under the mutex.
@@ -365,7 +325,7 @@ func (t *Table) All(yield func(key string, value any) bool) {
 			return
 		}
 	}
-	for cursor := uint64(0); !complete; complete = cursor == 0 {
+	for cursor := (store.Cursor{}); !complete; complete = cursor == (store.Cursor{}) {
 		page, next, err := t.Config.Source.Page(t.Config.Place, cursor)
 		if err != nil {
 			panic(Failure{err})

@@ -1,6 +1,7 @@
 package store
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -36,8 +37,20 @@ type KeyedRow struct {
 	Row
 }
 
-// rowsPerPage is how many rows a page has, about; a script with so many holds the server for less than a millisecond.
-const rowsPerPage = 128
+// Rows are read some at a time, so that the server is held for about a millisecond, however large they are.
+const (
+	firstRows    = 4 // as long as no size is known
+	rowsPerPage  = 128
+	bytesPerPage = 1 << 20
+)
+
+// RowsAtOnce returns how many rows are to be read at once, where n have so many bytes.
+func RowsAtOnce(n int, bytes int64) int {
+	if n == 0 {
+		return firstRows
+	}
+	return int(min(max(int64(n)*bytesPerPage/max(bytes, 1), 1), rowsPerPage))
+}
 
 // A TableStore reads the rows of tables, and removes tables; only a Commit of an Owner changes rows. Owners read theirs
 // by it, and Table.Get those of others.
@@ -86,17 +99,34 @@ func rowOf(t Table, reply *redis.Cmd) (r Row, now int64, err error) {
 	return r, scoreOf(values[2]), nil
 }
 
-// Page returns some rows and the cursor of the next page, from 0 to 0. Rows that are there all the while come at least
-// once; there are more than rowsPerPage on a page only of small tables.
-func (c TableStore) Page(ctx context.Context, t Table, cursor uint64) (rows []KeyedRow, next uint64, err error) {
+// A Cursor is where a page of rows begins. The zero Cursor is the first one.
+type Cursor struct {
+	At   uint64
+	Many int // rows of the page, about; 0: as many as first
+}
+
+// Page returns some rows and the cursor of the next page, zero behind the last one. Rows that are there all the while come
+// at least once; there are more than rowsPerPage on a page only of small tables.
+func (c TableStore) Page(ctx context.Context, t Table, cursor Cursor) (rows []KeyedRow, next Cursor, err error) {
 	return c.page(ctx, t, cursor, "")
 }
 
 // page is Page of the keys that match a glob, "" for all.
-func (c TableStore) page(ctx context.Context, t Table, cursor uint64, match string) (rows []KeyedRow, next uint64, err error) {
-	flat, next, err := c.Retrying.HScan(ctx, t.Rows, cursor, match, rowsPerPage).Result()
+func (c TableStore) page(ctx context.Context, t Table, cursor Cursor, match string) (rows []KeyedRow, next Cursor, err error) {
+	flat, at, err := c.Retrying.HScan(ctx, t.Rows, cursor.At, match, int64(cmp.Or(cursor.Many, firstRows))).Result()
 	if err != nil {
-		return nil, 0, fmt.Errorf("rows of %s: %w", t.Rows, classify(err))
+		return nil, Cursor{}, fmt.Errorf("rows of %s: %w", t.Rows, classify(err))
+	}
+	bytes := int64(0)
+	for _, text := range flat {
+		bytes += int64(len(text))
+	}
+	switch {
+	case at == 0:
+	case len(flat) == 0: // none of these keys matches
+		next = Cursor{at, rowsPerPage}
+	default:
+		next = Cursor{at, RowsAtOnce(len(flat)/2, bytes)}
 	}
 	calls := make([]*redisconn.Call, 0, len(flat)/2)
 	for i := 0; i+1 < len(flat); i += 2 {
@@ -110,7 +140,7 @@ func (c TableStore) page(ctx context.Context, t Table, cursor uint64, match stri
 	for i, call := range calls {
 		score, err := call.Reply.Result()
 		if err != nil && !errors.Is(err, redis.Nil) {
-			return nil, 0, fmt.Errorf("rows of %s: %w", t.Until, classify(err))
+			return nil, Cursor{}, fmt.Errorf("rows of %s: %w", t.Until, classify(err))
 		}
 		if rows[i].Until = scoreOf(score); err != nil {
 			timeless = append(timeless, i)
@@ -171,7 +201,7 @@ func (c TableStore) RowsWith(ctx context.Context, t Table, prefix string) iter.S
 		match = literal.Replace(prefix) + "*"
 	}
 	return func(yield func(KeyedRow, error) bool) {
-		for cursor := uint64(0); ; {
+		for cursor := (Cursor{}); ; {
 			page, next, err := c.page(ctx, t, cursor, match)
 			if err != nil {
 				yield(KeyedRow{}, err)
@@ -182,7 +212,7 @@ func (c TableStore) RowsWith(ctx context.Context, t Table, prefix string) iter.S
 					return
 				}
 			}
-			if cursor = next; cursor == 0 {
+			if cursor = next; cursor == (Cursor{}) {
 				return
 			}
 		}

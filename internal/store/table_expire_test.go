@@ -153,7 +153,7 @@ func TestRowsThatEndWhileTheyAreRead(t *testing.T) {
 			over.Tables[0].Ended = rowsTime + 1
 			e.must(e.store(w.next(3, "1-9", over)))
 		}))
-		page, _, err := e.Page(e.ctx(), w.table, 0)
+		page, _, err := e.Page(e.ctx(), w.table, Cursor{})
 		e.must(err)
 		slices.SortFunc(page, func(a, b KeyedRow) int { return strings.Compare(a.Key, b.Key) })
 		equal(t, "rows", page, []KeyedRow{{"ends later", Row{"3", rowsTime + 9, true}}, {"old", Row{"0", 0, true}}, {"stays", Row{"2", 0, true}}})

@@ -256,7 +256,7 @@ func (s rowSource) Ends(t store.Table, most int64) (found []store.End, err error
 }
 
 // Page returns a page of rows.
-func (s rowSource) Page(t store.Table, cursor uint64) (page []store.KeyedRow, next uint64, err error) {
+func (s rowSource) Page(t store.Table, cursor store.Cursor) (page []store.KeyedRow, next store.Cursor, err error) {
 	err = s.p.persistAs("rows", func(ctx context.Context) error {
 		page, next, err = s.p.i.w.client.Page(ctx, t, cursor)
 		return err

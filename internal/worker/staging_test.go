@@ -246,9 +246,9 @@ func (s *noRows) Rows(_ store.Table, keys []string) ([]store.Row, error) {
 
 func (s *noRows) Ends(store.Table, int64) ([]store.End, error) { return nil, nil }
 
-func (s *noRows) Page(store.Table, uint64) ([]store.KeyedRow, uint64, error) {
+func (s *noRows) Page(store.Table, store.Cursor) ([]store.KeyedRow, store.Cursor, error) {
 	s.asked = true
-	return nil, 0, nil
+	return nil, store.Cursor{}, nil
 }
 
 // allOnes is a Source in which each row is 1.

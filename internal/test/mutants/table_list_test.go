@@ -186,7 +186,7 @@ var tableMutants = map[string][]mutant{
 		{"an end that comes earlier than it was is noted", rowsEndsGo, "held && at <= one.At {", "held && at != 0 {", "TestEndsComeInOrder"},
 		{"ends that were shed are asked for", rowsEndsGo, "	e.known = e.heap[len(e.heap)-1]\n", "", "TestManyEnds"},
 		{"an end goes with the row", rowsEndsGo, "r.There && (r.Until == 0 || r.Until > one.At)", "false", "TestEndsComeInOrder"},
-		{"more ends than were told are asked for", rowsEndsGo, "		e.known = found[someEnds-1]\n", "", "TestEndsComeInOrder"},
+		{"more ends than were told are asked for", rowsEndsGo, "		e.known = found[some-1]\n", "", "TestEndsComeInOrder"},
 		{"a row whose end was not told stays in memory", rowsTableGo, " && !t.Config.Calls\n", "\n", "TestAnEndThatIsLateIsTold"},
 		{"a time without a row is removed", rowsEndsGo, "case !r.There && r.taken > 0: // deleted since", "case !r.There:", "TestEndsOfBadRows"},
 		{"the loader takes nothing that was changed back", rowsLoadGo, "if t.rows[stored.Key] == nil {", "if t.rows[stored.Key] == nil || t.p != nil {", setLast},
