@@ -6,10 +6,12 @@ package retryqueue
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"math"
 	"time"
 
+	"github.com/runnel-go/runnel/internal/entryid"
 	"github.com/runnel-go/runnel/internal/redisconn"
 	"github.com/runnel-go/runnel/internal/store"
 )
@@ -117,6 +119,35 @@ func (r *Queue) Load() error {
 			return err
 		}
 		r.report.skipped(skip)
+	}
+	return nil
+}
+
+// Compare reads the parked events, between two attempts, once Redis may have forgotten the last of what was done. It returns ErrForgotten if
+// others are parked than r knows of. An attempt that ended here, and is not known to have, does not count then.
+func (r *Queue) Compare() error {
+	states, err := r.cfg.Store.Load()
+	if err != nil {
+		return err
+	}
+	id, known := "", 0
+	for _, s := range states {
+		if r.lanes.of[s.ID] != nil {
+			known++
+			continue
+		}
+		if id = s.ID; s.Running {
+			s.Running, s.Void = false, s.Void+1
+			if _, err := r.cfg.Store.Write(s); err != nil {
+				return err
+			}
+		}
+	}
+	switch {
+	case id != "":
+		return fmt.Errorf("%w: event %s is parked again, or still", ErrForgotten, entryid.EventID(r.cfg.Partition, id))
+	case known < r.lanes.len():
+		return fmt.Errorf("%w: of %d parked events %d are left", ErrForgotten, r.lanes.len(), known)
 	}
 	return nil
 }
@@ -257,6 +288,9 @@ func (r *Queue) Done() error {
 	}
 	return err
 }
+
+// ErrForgotten is the error of Compare: the partition is to be taken over again.
+var ErrForgotten = errors.New("the server has forgotten what became of parked events")
 
 // ErrNotDone is the error of Store.Done if the event was processed, and what that has changed is not stored: the ownership ends.
 var ErrNotDone = errors.New("not done")

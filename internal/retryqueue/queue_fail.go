@@ -38,7 +38,11 @@ func (r *Queue) Sift(entries []redisconn.Entry) (rest []redisconn.Entry, acks []
 				}
 				break
 			}
-			ps = append(ps, store.Parking{Entry: e, State: r.suspected(e)})
+			r.report.suspected(e.ID, max(r.cfg.Deaths, 1))
+			s := r.cfg.deadly(e)
+			s.At = s.Last + r.cfg.Retry.after(&Failure{}, s.Attempts)
+			r.cfg.place(&s, e)
+			ps = append(ps, store.Parking{Entry: e, State: s})
 		default:
 			if state, ok := r.behind(e, keyed); ok {
 				ps = append(ps, store.Parking{Entry: e, State: state})
@@ -65,15 +69,6 @@ func (r *Queue) behind(e redisconn.Entry, keyed bool) (s store.RetryState, ok bo
 	s.ID, s.Lane = e.ID, lane
 	s.SetKey(key)
 	return s, true
-}
-
-// suspected returns the state of an event whose first attempt its worker may not have survived.
-func (r *Queue) suspected(e redisconn.Entry) store.RetryState {
-	r.report.suspected(e.ID, max(r.cfg.Deaths, 1))
-	s := r.cfg.deadly(e)
-	s.At = s.Last + r.cfg.Retry.after(&Failure{}, s.Attempts)
-	r.cfg.place(&s, e)
-	return s
 }
 
 // Fail decides about events that failed: the running event, or new ones in their order.

@@ -275,6 +275,17 @@ func (c Owner) PendingBelow(ctx context.Context, p Partition, group, upTo string
 	return ids, nil
 }
 
+// GroupRead returns the last entry that a consumer group of a partition was given, "" where it is not there or does not tell.
+func (c Owner) GroupRead(ctx context.Context, p Partition, group string) (last string, err error) {
+	groups, err := c.Retrying.XInfoGroups(ctx, p.Log).Result()
+	for _, g := range groups {
+		if g.Name == group {
+			last = g.LastDeliveredID
+		}
+	}
+	return last, p.wrap("look at the group", classify(err))
+}
+
 // DestroyGroup destroys a consumer group of a partition; a missing group is no error.
 func (c Owner) DestroyGroup(ctx context.Context, p Partition, group string) error {
 	return p.wrap("destroy group", classify(c.Retrying.XGroupDestroy(ctx, p.Log, group).Err()))

@@ -21,8 +21,13 @@ const (
 // read takes entries, and one of unknown outcome has to be settled.
 type byGroup struct{ m *member }
 
-func (c byGroup) read(ctx context.Context, r *reader, _ []*partition, logs []string, count int, wait time.Duration) ([]redisconn.Chunk, error) {
-	return r.conn.Read(ctx, c.m.group, consumerName, logs, count, wait)
+func (c byGroup) read(ctx context.Context, r *reader, set []*partition, logs []string, count int, wait time.Duration) ([]redisconn.Chunk, error) {
+	chunks, err := r.conn.Read(ctx, c.m.group, consumerName, logs, count, wait)
+	made := r.conn.Connections()
+	for _, p := range set {
+		r.reads(p, made)
+	}
+	return chunks, err
 }
 
 // readHistory reads entries that the server delivered and the buffer does not hold. Until then

@@ -74,7 +74,16 @@ func (c byGroup) recover(ctx context.Context, p *partition, before prefetch.Owed
 	if err != nil || len(ids) == forgottenAtOnce || slices.Contains(ids, id) {
 		return err // the embedded server leaves what was deleted out of the lowest
 	}
-	// Without the group the next takeover goes back to the committed position.
+	// Without the group the next takeover goes back to the committed position. A group that was not given what is held is one that a
+	// failover has set back: it tells more, since what was parked, or made a dead letter, since then is forgotten as well.
+	last := p.buffer.Last()
+	switch given, err := c.m.w.client.GroupRead(ctx, p.keys, c.m.group); {
+	case err != nil:
+		return err
+	case given != "" && entryid.Compare(given, last) < 0:
+		c.m.releases.repeat(p, fmt.Errorf("%s was delivered, and the group is at %s", last, given))
+		return nil
+	}
 	if err := c.m.w.client.DestroyGroup(ctx, p.keys, c.m.group); err != nil {
 		return err
 	}

@@ -283,6 +283,16 @@ func (r *reader) read(ctx context.Context, set []*partition, logs []string, coun
 	return nil
 }
 
+// reads notes over which of its connections a reader reads a partition. Behind another one may be a server that has forgotten that parked
+// events are done.
+func (r *reader) reads(p *partition, made int64) {
+	if before := p.connections; before != 0 && before != made && r.f.x.p.Retry != nil {
+		p.source.stale.Or(serversChange)
+		p.buffer.Interrupt()
+	}
+	p.connections = made
+}
+
 // take fills the buffers with the reply to a read of a set, and returns its number of entries.
 func (r *reader) take(set []*partition, chunks []redisconn.Chunk, count int) (brought int) {
 	full := false

@@ -37,12 +37,13 @@ type partition struct {
 	lease  lease
 	reader atomic.Pointer[reader] // nil: it is not read
 
+	connections int64 // of the reader when it last read; by position, when its server was known to be where the buffer is
+
 	// By position.
-	commits     int64    // that were stored; of the acker
-	connections int64    // of the reader when its server was known to be where the buffer is; of the reader
-	staging     *staging // nil unless the processor is atomic
-	outbox      *outbox  // nil unless there are slots that commits do not reach
-	reach       reach
+	commits int64    // that were stored; of the acker
+	staging *staging // nil unless the processor is atomic
+	outbox  *outbox  // nil unless there are slots that commits do not reach
+	reach   reach
 
 	life      lifecycle
 	processed tally

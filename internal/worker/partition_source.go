@@ -2,6 +2,7 @@ package worker
 
 import (
 	"context"
+	"errors"
 	"io"
 	"slices"
 	"sync/atomic"
@@ -28,8 +29,8 @@ type partitionSource struct {
 	share    share
 	deaths   deaths
 	ends     ends
-	stale    atomic.Bool // what is parked has to be read (again)
-	notified signal      // an operator changed something; one token
+	stale    stale
+	notified signal // an operator changed something; one token
 }
 
 // Take is Source.Take: a parked event whose time has come, else new ones.
@@ -65,7 +66,7 @@ func (s *partitionSource) Take(n int, within time.Duration) ([]redisconn.Entry, 
 }
 
 func (s *partitionSource) Next(done string, checked bool) (e redisconn.Entry, ok bool) {
-	if s.stale.Load() || s.careful || s.deaths.event != "" || !s.retries.Idle() || s.retries.Most(1) == 0 || s.retries.Runs(done) || !checked && s.p.held.Load() || s.p.staging.full() || s.p.outbox.full() {
+	if s.stale.Load() != 0 || s.careful || s.deaths.event != "" || !s.retries.Idle() || s.retries.Most(1) == 0 || s.retries.Runs(done) || !checked && s.p.held.Load() || s.p.staging.full() || s.p.outbox.full() {
 		s.Ack([]string{done})
 		return redisconn.Entry{}, false
 	}
@@ -96,10 +97,33 @@ func (s *partitionSource) Next(done string, checked bool) (e redisconn.Entry, ok
 	return e, ok
 }
 
+// stale is why what is parked has to be read (again), if it has to be.
+type stale struct{ atomic.Uint32 }
+
+const (
+	operatorsChange uint32 = 1 << iota // or there is some at first
+	serversChange                      // the server may be one that has forgotten something
+)
+
+func (s *stale) read(parked *retryqueue.Queue, p *partition) (err error) {
+	why := s.Swap(0)
+	if why&serversChange != 0 {
+		err = parked.Compare()
+	}
+	if err == nil && why&operatorsChange != 0 {
+		err = parked.Load()
+	}
+	if errors.Is(err, retryqueue.ErrForgotten) {
+		p.host.repeat(p, err)
+		return io.EOF
+	}
+	return err
+}
+
 // nextTurn is one try of Take. Without entries and error Take tries again.
 func (s *partitionSource) nextTurn(n int, within time.Duration) ([]redisconn.Entry, error) {
-	if s.stale.Load() && s.stale.Swap(false) {
-		if err := s.retries.Load(); err != nil {
+	if s.stale.Load() != 0 {
+		if err := s.stale.read(s.retries, s.p); err != nil {
 			return nil, err
 		}
 	}

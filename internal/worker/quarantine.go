@@ -47,7 +47,7 @@ func (s *partitionSource) standStill() {
 
 // notify notes that an operator changed something about the partition. Any goroutine may call it.
 func (s *partitionSource) notify() {
-	s.stale.Store(true)
+	s.stale.Or(operatorsChange)
 	s.notified.set()
 	s.p.buffer.Interrupt()
 }

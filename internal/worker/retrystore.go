@@ -166,7 +166,9 @@ func (s *partitionSource) restore(m *member, pos store.Takeover) {
 		Retry: m.p.Retry, Store: s.parked, Key: m.p.Key, Limit: m.p.MaxLen, Waits: s.ends.before,
 		Partition: p.keys.Number, Epoch: p.epoch, Suspect: pos.Suspect, Deaths: pos.Deaths, Skip: pos.Skip, SetAside: pos.SetAside, Log: p.log, Counts: &p.count.Counts,
 	})
-	s.stale.Store(pos.Parked > 0)
+	if pos.Parked > 0 {
+		s.stale.Store(operatorsChange)
+	}
 	s.deaths = deaths{attempts: s.retries.MaxAttempts(), event: pos.Suspect, n: pos.Deaths}
 	s.careful = (m.p.Retry != nil || pos.Deaths > 1 || pos.Again) && pos.Crashed && entryid.Compare(pos.Delivered, pos.Committed) > 0
 	s.notified, s.ends.look = newSignal(), monotime.Now()

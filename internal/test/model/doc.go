@@ -20,6 +20,7 @@
 //	owner_position.go     what is different of owners that read by position: commit.lua, continues.lua
 //	owner_lease.go        takeovers and refreshes; faults of executors
 //	owner_env.go          Redis' faults, late requests, the lock's expiry
+//	owner_parked.go       events that fail: park.lua, settle.lua, and what follows a failover that has forgotten these
 //	member*.go            the same for the membership
 //
 // # Requests

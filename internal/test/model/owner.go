@@ -16,6 +16,7 @@ type Ownership struct {
 	LateLocks   bool // a request for the lock may be executed late
 	ByPosition  bool // executors read by position
 	Mixed       bool // the second executor reads the other way
+	Fail        set  // entries with which a function may fail: they are parked
 
 	Off Rule // the rules that are switched off
 }
@@ -58,7 +59,7 @@ func (m *Ownership) start() ownState {
 }
 
 func (m *Ownership) goal(s *ownState) bool {
-	if s.server.log&^s.handled != 0 {
+	if s.server.log&^s.handled|s.server.parked != 0 {
 		return false
 	}
 	groups := 0
@@ -89,7 +90,7 @@ func (m *Ownership) broken(s *ownState) string {
 	if groups == 0 && m.rebuilds() && s.server.floor <= s.server.log.highest() {
 		passed = upTo(s.server.floor)
 	}
-	if s.server.log&passed&^s.handled != 0 {
+	if s.server.log&passed&^(s.handled|s.server.parked) != 0 {
 		return "nothing is passed over that was not handled"
 	}
 	if lock := s.server.lock; lock != 0 {
@@ -101,19 +102,23 @@ func (m *Ownership) broken(s *ownState) string {
 	return ""
 }
 
-// begin checks the promises about a function that begins an entry.
-func (m *Ownership) begin(s *ownState, i int, e uint8) string {
+// begin checks the promises about a function that begins an entry, which may be a parked one.
+func (m *Ownership) begin(s *ownState, i int, e uint8, parked bool) string {
 	x, of := &s.x[i], s.tenure(i)
 	// After a failover an owner learns what was lost with its next refresh: until then asynchronous
 	// replication leaves a window.
 	forgotten := x.is(stale) && s.server.took != of
 	switch {
-	case s.server.log.has(e) && s.server.log&upTo(e-1)&^s.handled != 0 && !forgotten:
+	case !parked && s.server.log.has(e) && s.server.log&upTo(e-1)&^(s.handled|s.server.parked|x.kept) != 0 && !forgotten:
 		return "an entry begins when all before it are handled"
 	case s.server.took != of && !forgotten:
 		return "who was followed by another owner begins nothing"
-	case e <= x.begun:
+	case !parked && e <= x.begun:
 		return "entries ascend within a tenure"
+	case x.ran.has(e):
+		return "nothing is handled twice in a tenure"
+	case s.settled.has(e):
+		return "what was parked and is done is not handled again"
 	case s.handled.has(e) && !s.again.has(e) && !forgotten:
 		return "nothing is handled again after a clean release"
 	}

@@ -34,23 +34,25 @@ func (m *Ownership) canon(s *ownState) {
 }
 
 type sortKey struct {
-	own      [4]uint64
+	own      [6]uint64
 	mentions uint32
 	slot     uint8
 }
 
-func (x *executor) key() [4]uint64 {
+func (x *executor) key() [6]uint64 {
 	pack := func(v ...uint8) (n uint64) {
 		for _, b := range v {
 			n = n<<8 | uint64(b)
 		}
 		return n
 	}
-	return [4]uint64{
+	return [6]uint64{
 		pack(uint8(x.phase), uint8(x.flags), bit(x.bereft), x.position, x.current, x.begun, uint8(x.done), x.floor),
 		pack(x.buffer[0], x.buffer[1], x.buffer[2], x.buffer[3], uint8(x.read), uint8(x.ack), uint8(x.take), uint8(x.refresh)),
 		pack(bit(x.history), uint8(x.got), uint8(x.acked), uint8(x.ackOf)&^(3<<5), x.arg, x.gained, x.given, x.top),
 		pack(x.epoch, x.id, x.number, uint8(x.flags>>8), bit(x.retaken), uint8(x.sure), x.commits),
+		pack(uint8(x.move), x.moved, uint8(x.kept), uint8(x.away), uint8(x.out), uint8(x.ran), x.missing),
+		pack(x.owed.taken, x.owed.waiting, x.nth, uint8(x.outs)),
 	}
 }
 
@@ -60,8 +62,8 @@ func (m *Ownership) idle(s *ownState, l late) bool {
 	switch l.verb {
 	case lateRead, lateAck:
 		return !own && s.server.group(l.of) == nil && s.replica.group(l.of) == nil
-	case lateTakeover, lateUnlock:
-		return !own && m.on(FenceTakeover) && m.on(ReleaseComparesTenure) && s.server.lock != l.of && s.replica.lock != l.of &&
+	case lateTakeover, lateUnlock, latePark, lateSettle:
+		return !own && m.on(FenceTakeover) && m.on(ReleaseComparesTenure) && m.on(MoveComparesTenure) && s.server.lock != l.of && s.replica.lock != l.of &&
 			(s.late[0].verb != lateLock && s.late[1].verb != lateLock)
 	case lateCommit:
 		return m.on(CommitComparesTenure) && (s.server.took != l.of || m.on(CommitOnce) && l.number <= s.server.commit)
@@ -125,7 +127,7 @@ func (m *Ownership) forget(s *ownState) {
 		x := &s.x[i]
 		answered = answered && x.phase != taking && !(x.is(byPosition) && x.is(claimed))
 	}
-	if !m.rebuilds() && answered {
+	if !m.rebuilds() && answered && m.Fail == 0 {
 		s.server.floor = 0
 	}
 	if !m.Epochs {
@@ -140,11 +142,25 @@ func (m *Ownership) forget(s *ownState) {
 		if m.Max[fails] == 0 || !running || x.is(byPosition) { // only a failover brings back what was acked
 			x.sure = 0
 		}
-		if x.ack == none && !running {
-			x.acked, x.ackOf = 0, 0
+		if x.ack == none {
+			x.nth, x.outs = 0, 0
+			if !running {
+				x.acked, x.ackOf = 0, 0
+			}
 		}
 		if x.phase != owning {
 			x.set(doubting, false)
+			x.set(unsure, false)
+			x.missing = 0
+		}
+		if !running {
+			x.out, x.ran = 0, 0
+		}
+		if !running && x.phase != taking {
+			x.kept, x.away = 0, 0
+		}
+		if x.refresh == none {
+			x.owed = owed{}
 		}
 		if !m.Epochs {
 			x.epoch, x.given = 0, 0

@@ -62,13 +62,14 @@ func (b *brew) servers() {
 				return ""
 			})
 		} else if s.replicas {
-			b.fault(fails, "the replica becomes the master, replies of the old one still arrive", [4]uint8{}, func(n *ownState) { n.failOver(false) })
-			b.fault(fails, "the replica becomes the master, replies of the old one are lost", [4]uint8{}, func(n *ownState) { n.failOver(true) })
+			b.fault(fails, "the replica becomes the master, replies of the old one still arrive", [4]uint8{}, func(n *ownState) { n.failOver(false, b.m.Fail != 0) })
+			b.fault(fails, "the replica becomes the master, replies of the old one are lost", [4]uint8{}, func(n *ownState) { n.failOver(true, b.m.Fail != 0) })
 		}
 	}
 	b.fault(destroys, "the group is destroyed by hand", [4]uint8{}, func(n *ownState) {
 		n.server.groups = [maxGroups]group{}
 		n.again |= n.handled // what was acked and is behind the stored floor
+		n.settled, n.byHand = 0, n.server.parked|b.m.Fail != 0
 	})
 	b.fault(flushes, "FLUSHALL", [4]uint8{}, func(n *ownState) {
 		n.dropLock()
@@ -90,13 +91,14 @@ func (b *brew) servers() {
 
 // failOver puts the replica into the server's place. Connections to the old one are
 // gone, with what was under way there.
-func (s *ownState) failOver(repliesToo bool) {
+func (s *ownState) failOver(repliesToo, parks bool) {
 	s.server, s.replica, s.replicas, s.aged = s.replica, server{}, false, true
 	s.late = [maxLate]late{}
 	for i := range s.x {
 		x := &s.x[i]
 		cut := func(r request) bool { return r == sent || r != none && repliesToo }
 		x.set(doubting, x.is(byPosition))
+		x.set(unsure, parks)
 		if cut(x.read) {
 			s.readUnknown(i)
 		}
@@ -105,6 +107,9 @@ func (s *ownState) failOver(repliesToo bool) {
 		}
 		if cut(x.take) {
 			x.take = sent
+		}
+		if cut(x.move) {
+			x.move = sent
 		}
 		if cut(x.refresh) {
 			x.refresh = none
@@ -117,6 +122,7 @@ func (s *ownState) failOver(repliesToo bool) {
 func (s *ownState) disturb() {
 	s.failed = true
 	s.again |= s.handled
+	s.settled = 0
 	for i := range s.x {
 		x := &s.x[i]
 		x.bereft = false
@@ -159,6 +165,10 @@ func (b *brew) lateOne(k int) {
 			_, broken = n.server.advance(l, b.m.Off)
 		case lateUnlock:
 			b.m.unlock(n, l.of, true)
+		case latePark:
+			_, broken = mover{b.m}.park(n, l.of, l.acks.highest())
+		case lateSettle:
+			mover{b.m}.settle(n, l.of, l.acks.highest())
 		}
 		return broken
 	})

@@ -13,6 +13,7 @@ func (b *brew) executor(i int) {
 		b.reads(i)
 		b.acks(i)
 		b.runs(i)
+		parking{b}.tries(i)
 	case draining:
 		b.acks(i)
 		b.release(i)
@@ -34,6 +35,7 @@ func (b *brew) executor(i int) {
 	}
 	if x.current != 0 {
 		b.then("x%d: the function has handled e%d", at, func(n *ownState) { n.complete(i) })
+		parking{b}.fails(i)
 	}
 }
 
@@ -103,12 +105,16 @@ func (b *brew) acks(i int) {
 // runs hands the next entry to the function.
 func (b *brew) runs(i int) {
 	x := &b.s.x[i]
-	if x.current != 0 || x.buffer[0] == 0 || !x.is(leased) && b.m.on(LeaseBeforeDelivery) {
+	if x.current != 0 || x.move != none || x.buffer[0] == 0 || !x.is(leased) && b.m.on(LeaseBeforeDelivery) {
 		return
 	}
 	e := x.buffer[0]
+	if (x.kept | x.away).has(e) {
+		b.then("x%d acks e%d, which was taken out before", [4]uint8{uint8(i), e}, func(n *ownState) { n.x[i].done |= only(n.x[i].pop()) })
+		return
+	}
 	b.step("x%d: the function begins e%d", [4]uint8{uint8(i), e}, func(n *ownState) string {
-		broken := b.m.begin(n, i, e)
+		broken := b.m.begin(n, i, e, false)
 		x := &n.x[i]
 		x.pop()
 		x.current, x.begun = e, max(x.begun, e)
@@ -124,7 +130,14 @@ func (s *ownState) complete(i int) {
 	if of := s.tenure(i); s.server.lock != of || s.server.took != of || x.is(mixed) {
 		s.again |= e // another owner may have begun it
 	}
-	if x.phase == owning || x.phase == draining {
+	x.ran |= e
+	switch ours := x.phase == owning || x.phase == draining; {
+	case x.is(lane):
+		if ours {
+			x.move, x.moved = sent, x.current // the owner settles it
+		}
+		x.set(lane, ours)
+	case ours:
 		x.done |= e
 	}
 	x.current = 0
@@ -136,7 +149,8 @@ func (b *brew) release(i int) {
 	quiet := x.read == none && !x.is(killing)
 	flushed := x.done == 0 && (x.acked == 0 || x.ackOf != b.s.tenure(i))
 	switch {
-	case !quiet && b.m.on(ReleaseAwaitsRead),
+	case x.move != none,
+		!quiet && b.m.on(ReleaseAwaitsRead),
 		x.current != 0 && b.m.on(ReleaseAwaitsFunction),
 		!flushed && b.m.on(ReleaseFlushes):
 		return
@@ -166,7 +180,7 @@ func (x *executor) leave() {
 	*x = executor{
 		phase: idle, id: x.id, flags: x.flags & (killing | byPosition), epoch: x.epoch, current: x.current,
 		read: x.read, history: x.history, got: x.got, ack: x.ack, acked: x.acked, ackOf: x.ackOf,
-		refresh: x.refresh, arg: x.arg,
+		refresh: x.refresh, arg: x.arg, retries: retries{nth: x.nth, outs: x.outs},
 	}
 	if x.refresh != straying {
 		x.refresh, x.arg = none, 0
@@ -239,11 +253,13 @@ func (b *brew) retake(i int) {
 func (s *ownState) lose(i int) {
 	x := &s.x[i]
 	x.phase, x.floor = ending, 0
-	x.drop()
+	s.drop(i)
 }
 
 // drop forgets what was read in a tenure that is lost.
-func (x *executor) drop() {
+func (s *ownState) drop(i int) {
+	s.abandon(i)
+	x := &s.x[i]
 	x.buffer, x.done, x.position, x.begun, x.top = [held]uint8{}, 0, 0, 0, 0
 	x.retaken, x.sure = false, 0
 	x.set(behind, false)

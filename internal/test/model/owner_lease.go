@@ -9,6 +9,7 @@ func (b *brew) takeReply(i int) {
 			floor, epoch, ok, broken := b.m.takeover(n, of, true)
 			x := &n.x[i]
 			x.take, x.gained, x.given = done, floor, epoch
+			x.kept, x.away = n.server.parked, n.server.aside
 			x.set(stale, false)
 			x.set(mixed, false)
 			if !ok {
@@ -42,7 +43,7 @@ func (s *ownState) own(i int) {
 		phase: owning, id: x.id, number: x.number, epoch: min(x.epoch, x.given), flags: x.flags & (stale | mixed | byPosition),
 		position: x.gained, top: x.gained, floor: x.gained,
 		read: x.read, history: x.history, got: x.got, ack: x.ack, acked: x.acked, ackOf: x.ackOf,
-		refresh: x.refresh, arg: x.arg,
+		refresh: x.refresh, arg: x.arg, retries: retries{nth: x.nth, outs: x.outs, kept: x.kept, away: x.away},
 	}
 	x.set(leased, lease)
 	x.set(doubting, x.is(byPosition))
@@ -92,6 +93,7 @@ func (s *ownState) crash(i int) {
 	if x.read == sent && !x.history && !x.is(byPosition) {
 		s.putLate(late{verb: lateRead, of: tenureOf(uint8(i), x.id, 0)})
 	}
+	s.abandon(i)
 	s.again |= s.handled
 	s.x[i] = executor{phase: down, id: x.id, epoch: 3, flags: x.flags & byPosition}
 }
@@ -175,6 +177,8 @@ func (m *Ownership) heard(s *ownState, i int, state request, lowest uint8) {
 		}
 		if upTo, ok := x.strays(lowest); ok && m.on(StraysAreAcked) {
 			x.refresh, x.arg = strayed, upTo
+		} else if m.Fail != 0 {
+			mover{m}.findMissing(s, i, lowest)
 		}
 	}
 }
@@ -186,7 +190,7 @@ func (x *executor) strays(lowest uint8) (upTo uint8, ok bool) {
 		return 0, false
 	}
 	least := x.buffer[0]
-	for _, e := range [...]uint8{x.current, first(x.done), first(x.acked)} {
+	for _, e := range [...]uint8{x.taken(), first(x.done), first(x.acked)} {
 		if e != 0 && (least == 0 || e < least) {
 			least = e
 		}

@@ -17,7 +17,7 @@ func (b *brew) continues(i int) {
 // forgotten ends a tenure of which the server has forgotten something. The partition is taken over again.
 func (s *ownState) forgotten(i int) {
 	s.x[i].phase = retaking
-	s.x[i].drop()
+	s.drop(i)
 }
 
 // behind is XREAD: the next entries behind one. It waits while there are none.
@@ -40,14 +40,14 @@ func (b *brew) commits(i int) {
 		if x.acked == 0 || !b.m.on(CommitAsItWas) {
 			x.acked, x.done = x.acked|x.done, 0
 		}
-		x.ack, x.ackOf = sent, n.tenure(i)
+		x.ack, x.ackOf, x.nth, x.outs = sent, n.tenure(i), x.commits+1, x.out&upTo(x.acked.highest())
 	})
 }
 
 // lateAck is the ack or commit that is under way, once its caller has given up.
 func (x *executor) lateAck() late {
 	if x.is(byPosition) {
-		return late{verb: lateCommit, of: x.ackOf, acks: x.acked, number: x.commits + 1}
+		return late{verb: lateCommit, of: x.ackOf, acks: x.acked, number: x.nth, out: x.outs}
 	}
 	return late{verb: lateAck, of: x.ackOf, acks: x.acked}
 }
@@ -61,7 +61,9 @@ func (r *server) advance(c late, off Rule) (out request, broken string) {
 		return refused, ""
 	case c.number <= r.commit && on(CommitOnce):
 		return done, ""
-	case c.number > r.commit+1: // for what was moved aside, which is not here: no promise of the model needs it
+	case c.number > r.commit+1: // no promise of the model needs it
+		return forgotten, ""
+	case c.out&^r.aside != 0 && on(CommitFindsTakenOut):
 		return forgotten, ""
 	case !r.log.has(to) && r.log&upTo(to)&^upTo(r.floor) != 0 && on(CommitLooks):
 		return forgotten, ""
@@ -78,7 +80,7 @@ func (r *server) advance(c late, off Rule) (out request, broken string) {
 
 func (b *brew) commitReply(i int) {
 	x := &b.s.x[i]
-	args := [4]uint8{uint8(i), x.commits + 1, uint8(x.acked)}
+	args := [4]uint8{uint8(i), x.nth, uint8(x.acked)}
 	b.fault(breaks, "the connection of x%d breaks: outcome of its commit %d, of %03b, unknown", args, func(n *ownState) {
 		if x.ack == sent {
 			n.putLate(x.lateAck())
@@ -110,16 +112,18 @@ func (b *brew) commitReply(i int) {
 	})
 }
 
-// ask notes what a refresh by position compares.
+// ask notes what a refresh compares.
 func (x *executor) ask() {
 	if x.is(byPosition) {
 		x.arg = x.floor
+	} else {
+		x.owed = x.owes()
 	}
 }
 
 // leavePosition is what a clean release stores.
 func (s *ownState) leavePosition(i int) {
-	if x, of := &s.x[i], s.tenure(i); x.is(byPosition) && s.server.lock == of && s.server.took == of {
+	if x, of := &s.x[i], s.tenure(i); s.server.lock == of && s.server.took == of {
 		s.server.floor = x.floor
 	}
 }

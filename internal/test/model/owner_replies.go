@@ -19,6 +19,9 @@ func (b *brew) replies(i int) {
 	if x.phase == taking {
 		b.takeReply(i)
 	}
+	if x.move != none {
+		parking{b}.moveReply(i)
+	}
 	if x.refresh != none {
 		b.refreshReply(i)
 	}
@@ -216,9 +219,15 @@ func (s *ownState) confirm(i int) {
 		return
 	}
 	x.top, x.sure = max(x.top, acked.highest()), x.sure|acked
-	open := x.done
-	if x.current != 0 {
-		open |= only(x.current)
+	x.out &^= acked
+	x.rise()
+}
+
+// rise lets the floor rise once nothing below what was confirmed is open.
+func (x *executor) rise() {
+	open := x.done | x.acked
+	if e := x.taken(); e != 0 {
+		open |= only(e)
 	}
 	if open&upTo(x.top) == 0 {
 		x.floor = x.top
@@ -243,7 +252,6 @@ func (m *Ownership) regain(s *ownState, i int) {
 	if !m.on(GroupAnew) {
 		return
 	}
-	x := &s.x[i]
-	x.phase = retaking
-	x.drop()
+	s.x[i].phase = retaking
+	s.drop(i)
 }

@@ -16,7 +16,7 @@ func (m *Ownership) takeover(s *ownState, of tenure, awaited bool) (floor, epoch
 		}
 		return r.floor, r.epoch, true, ""
 	}
-	floor = m.findFloor(r)
+	floor, aside := m.findFloor(r)
 	if m.rebuilds() && floor < r.floor && !s.failed {
 		broken = "nothing up to a stored floor is handled again"
 	}
@@ -38,7 +38,7 @@ func (m *Ownership) takeover(s *ownState, of tenure, awaited bool) (floor, epoch
 			break
 		}
 	}
-	r.took, r.open, r.floor = of, true, floor
+	r.took, r.open, r.floor, r.aside = of, true, floor, aside&^upTo(floor)
 	if m.on(CommitsFromOne) {
 		r.commit = 0
 	}
@@ -56,11 +56,11 @@ func (m *Ownership) mayTakeOver(lock, of tenure) bool {
 	return lock == of
 }
 
-// findFloor is where a takeover begins: at the groups' floor, else at the stored one.
-func (m *Ownership) findFloor(r *server) uint8 {
-	found, floor := false, uint8(0)
+// findFloor is where a takeover begins: at the groups' floor, else at the stored one; and what was taken out behind it.
+func (m *Ownership) findFloor(r *server) (floor uint8, aside set) {
+	found := false
 	if !m.on(BeginsAtPosition) {
-		return 0
+		return 0, 0
 	}
 	for _, g := range r.groups {
 		if g.of == 0 {
@@ -74,10 +74,15 @@ func (m *Ownership) findFloor(r *server) uint8 {
 			found, floor = true, f
 		}
 	}
-	if !found && m.on(RefreshStoresFloor) && r.floor <= r.log.highest() {
-		floor = r.floor
+	switch {
+	case found:
+		return floor, r.aside
+	case !m.on(RefreshStoresFloor) || r.floor > r.log.highest():
+		return 0, 0
+	case !m.on(ParkedAreAside):
+		return r.floor, r.aside
 	}
-	return floor
+	return r.floor, r.aside | r.parked
 }
 
 // raise makes the next epoch. Epochs are kept as the number of larger ones that were

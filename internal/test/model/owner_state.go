@@ -52,6 +52,8 @@ type server struct {
 	epoch      uint8  // in it: how many that were given since are larger
 	commit     uint8  // in it: the number of the last commit of took
 	log        set
+	parked     set // are tried again, apart from the partition
+	aside      set // in the ownership hash: what was taken out behind its floor
 	groups     [maxGroups]group
 }
 
@@ -75,9 +77,11 @@ const (
 	lateAck
 	lateUnlock
 	lateCommit
+	latePark
+	lateSettle
 )
 
-var verbs = [...]string{"", "lock", "takeover", "read", "ack", "unlock", "commit"}
+var verbs = [...]string{"", "lock", "takeover", "read", "ack", "unlock", "commit", "park", "settle"}
 
 // A late is a request whose connection broke before it was executed: it may be
 // executed at any later moment, or never.
@@ -86,6 +90,7 @@ type late struct {
 	of     tenure
 	acks   set
 	number uint8 // of a commit
+	out    set   // by a commit: what was taken out of the partition up to its entry
 }
 
 // A phase is where an executor stands with the partition.
@@ -114,6 +119,8 @@ const (
 	elder                         // what it waits for of a refresh was executed before a failover
 	byPosition                    // it reads by position
 	doubting                      // what it reads over may be another server, or one that went back
+	lane                          // the entry that the function is at, or that moves, is a parked one
+	unsure                        // it is connected anew, to a server that may have forgotten that parked entries are done
 )
 
 // A request that an executor waits for.
@@ -151,9 +158,24 @@ type executor struct {
 	got                      set  // what the read brings
 	acked                    set  // what the ack names; by position, also one of unknown outcome
 	ackOf                    tenure
-	commits                  uint8 // confirmed, of this tenure
 	arg                      uint8 // of the refresh: the lowest pending entry, up to where strays are, or these; by position, see refresh
 	gained, given            uint8 // by the takeover: floor and epoch
+
+	retries
+}
+
+// retries are what an executor has of entries that have failed. The function waits for a move.
+type retries struct {
+	move       request
+	moved      uint8 // the entry that is parked, or settled
+	kept, away set   // that are parked; that were taken out before, and may come again
+	ran        set   // handled in this tenure
+	owed       owed  // when the refresh was sent
+	missing    uint8 // what a refresh did not find pending
+
+	// By position.
+	commits, nth uint8 // confirmed, of this tenure; the number of the one under way
+	out, outs    set   // taken out and not committed; what the commit under way says of it
 }
 
 func (x *executor) is(flag uint16) bool { return x.flags&flag != 0 }
@@ -204,8 +226,10 @@ type ownState struct {
 	aged     bool   // the clock went on since the last epoch was given
 	handled  set    // by a function that was let run to its end
 	again    set    // what may be handled again: an owner of it did not release cleanly
+	settled  set    // what was parked and is done, as long as nothing was forgotten or destroyed
 	late     [maxLate]late
 	failed   bool   // a failover or a FLUSHALL has been
+	byHand   bool   // a group was destroyed
 	left     uint8  // faults that may still happen together
 	each     bounds // and of each kind
 	x        [executors]executor

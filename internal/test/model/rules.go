@@ -46,6 +46,15 @@ var (
 	AcksAgain               = rule("acks of unknown outcome are sent again")
 	NewIDAfterLoss          = rule("an executor that lost a partition goes on under a new ID")
 
+	// Those of parked events.
+	MoveComparesTenure    = rule("a move of an event compares the tenure")
+	ParksPending          = rule("what is not in the partition any more is not parked")
+	TakenOutAside         = rule("what is taken out behind what is pending is set aside for the next owner")
+	ParkedAreAside        = rule("without the group a takeover sets aside all that is parked")
+	ForgottenReadsAreRead = rule("where a group was read less far than its owner has read the partition is taken over again with it")
+	ReadsParkedAgain      = rule("over a new connection what is parked is read again, and the partition is taken over again if that is something else")
+	CommitFindsTakenOut   = rule("a commit checks that what was taken out is")
+
 	// Those of owners that read by position.
 	BeginsAtPosition      = rule("a takeover begins at the stored position")
 	CommitsFromOne        = rule("a takeover counts commits from 1 on")

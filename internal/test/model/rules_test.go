@@ -17,6 +17,11 @@ func entries(count, most int, max bounds, log ...uint8) Ownership {
 	return Ownership{Log: log, Count: count, Faults: most, Max: max}
 }
 
+// failing has entries with which functions may fail.
+func failing(fail set, most int, max bounds, log ...uint8) Ownership {
+	return entries(2, most, max, log...).but(func(o *Ownership) { o.Fail = fail })
+}
+
 func (o Ownership) but(change func(*Ownership)) Ownership {
 	change(&o)
 	return o
@@ -29,6 +34,8 @@ const (
 	ascend    = "entries ascend within a tenure"
 	follower  = "who was followed by another owner begins nothing"
 	inOrder   = "an entry begins when all before it are handled"
+	settled   = "what was parked and is done is not handled again"
+	twice     = "nothing is handled twice in a tenure"
 	lossless  = "nothing is passed over that was not handled"
 	staleAck  = "no ack of an earlier owner is accepted"
 	tenureAck = "no ack of an earlier tenure is accepted"
@@ -67,6 +74,14 @@ var needs = []need{
 	{ShortIsAQuestion, entries(2, 1, bounds{breaks: 1}, 1), "no owner gives up while lock and group are its own"},
 	{AcksAgain, entries(2, 2, bounds{breaks: 1, releases: 1}, 1), tenureAck},
 	{NewIDAfterLoss, entries(1, 2, bounds{breaks: 1, lapses: 1}, 1, 2), inOrder},
+
+	{MoveComparesTenure, failing(0b01, 2, bounds{breaks: 1, lapses: 1}, 1), settled},
+	{ParksPending, failing(0b01, 1, bounds{breaks: 1}, 1), stall},
+	{TakenOutAside, failing(0b10, 1, bounds{crashes: 1}, 1, 2), twice},
+	{ParkedAreAside, failing(0b01, 1, bounds{destroys: 1}, 1, 2), twice},
+	{ForgottenReadsAreRead, failing(0b11, 1, bounds{fails: 1}, 1).but(func(o *Ownership) { o.Later = []uint8{2} }), lossless},
+	{ReadsParkedAgain, failing(0b01, 1, bounds{fails: 1}, 1), stall},
+	{CommitFindsTakenOut, failing(0b01, 1, bounds{fails: 1}, 1, 2).but(positionally), lossless},
 
 	{BeginsAtPosition, entries(2, 1, bounds{releases: 1}, 1, 2).but(positionally), again},
 	{CommitsFromOne, entries(1, 2, bounds{releases: 2}, 1, 2).but(positionally), again},
