@@ -293,6 +293,37 @@ func TestWhatIsToBeSkipped(t *testing.T) {
 	want(t, "counted", r.cfg.Counts.Skipped.Load(), 1)
 }
 
+// What was done here and is parked all the same, or is not parked any more, has been forgotten by the server. An attempt that was done does not
+// count then. An event that fails again and again is known.
+func TestOthersAreParkedThanWereKnown(t *testing.T) {
+	state := func(id string) store.RetryState { return store.RetryState{ID: id, Lane: "k" + id, Attempts: 1} }
+	for _, tt := range []struct {
+		name   string
+		change func(m *memory)
+		want   string
+	}{
+		{"nothing is forgotten", func(m *memory) {}, "1-0#1 2-0#1"},
+		{"a failure is forgotten", func(m *memory) { s := m.states["1-0"]; s.Running = true; m.states["1-0"] = s }, "1-0#1 2-0#1"},
+		{"an end is forgotten", func(m *memory) { m.states["3-0"] = state("3-0") }, "forgotten 1-0#1 2-0#1 3-0#1"},
+		{"an end and a begin are", func(m *memory) { s := state("3-0"); s.Running = true; m.states["3-0"] = s }, "forgotten 1-0#1 2-0#1 3-0#0"},
+		{"a park is forgotten", func(m *memory) { delete(m.states, "2-0") }, "forgotten 1-0#1"},
+	} {
+		r, m := shelved(t, 5, OrderKey, nil, state("1-0"), state("2-0"))
+		tt.change(m)
+		got := ""
+		if err := r.Compare(); errors.Is(err, ErrForgotten) {
+			got = "forgotten "
+		} else if err != nil {
+			t.Error(err)
+		}
+		states, _ := m.Load()
+		for _, s := range states {
+			got += fmt.Sprint(s.ID, "#", s.Counted(), " ")
+		}
+		want(t, tt.name, strings.TrimSpace(got), tt.want)
+	}
+}
+
 // Events that an earlier run of the app parked run even if the processor has no Retry any more, in
 // order of their keys.
 func TestParkedEventsRunWithoutARetry(t *testing.T) {

@@ -101,16 +101,17 @@ func (s *partitionSource) Next(done string, checked bool) (e redisconn.Entry, ok
 type stale struct{ atomic.Uint32 }
 
 const (
-	operatorsChange uint32 = 1 << iota // or there is some at first
+	atFirst         uint32 = 1 << iota // there is some
+	operatorsChange                    // there may be others, or in other states
 	serversChange                      // the server may be one that has forgotten something
 )
 
 func (s *stale) read(parked *retryqueue.Queue, p *partition) (err error) {
 	why := s.Swap(0)
-	if why&serversChange != 0 {
+	if why&serversChange != 0 && why&atFirst == 0 {
 		err = parked.Compare()
 	}
-	if err == nil && why&operatorsChange != 0 {
+	if err == nil && why&(atFirst|operatorsChange) != 0 {
 		err = parked.Load()
 	}
 	if errors.Is(err, retryqueue.ErrForgotten) {

@@ -167,7 +167,7 @@ func (s *partitionSource) restore(m *member, pos store.Takeover) {
 		Partition: p.keys.Number, Epoch: p.epoch, Suspect: pos.Suspect, Deaths: pos.Deaths, Skip: pos.Skip, SetAside: pos.SetAside, Log: p.log, Counts: &p.count.Counts,
 	})
 	if pos.Parked > 0 {
-		s.stale.Store(operatorsChange)
+		s.stale.Store(atFirst)
 	}
 	s.deaths = deaths{attempts: s.retries.MaxAttempts(), event: pos.Suspect, n: pos.Deaths}
 	s.careful = (m.p.Retry != nil || pos.Deaths > 1 || pos.Again) && pos.Crashed && entryid.Compare(pos.Delivered, pos.Committed) > 0

@@ -204,6 +204,16 @@ var positionMutants = map[string][]mutant{
 	},
 	".": {
 		{
+			"a group that was set back tells more than the floor", "internal/worker/course_group_forgotten.go",
+			"case given != \"\" && entryid.Compare(given, last) < 0:", "case false:",
+			"TestAParkIsForgotten",
+		},
+		{
+			"what is parked is compared behind a new connection", "internal/worker/fetcher.go",
+			"before != 0 && before != made &&", "before == -1 &&",
+			"TestTheEndOfAParkedEventIsForgotten",
+		},
+		{
 			"an ID ahead of the clock does not tell when it came", positionLua,
 			"if ms > till and ms <= now then", "if ms > till then",
 			"TestADeadlyEventWhoseIDIsAheadOfTheClock",
