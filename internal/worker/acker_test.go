@@ -24,7 +24,7 @@ func (c *aNotingCourse) confirm(_ context.Context, work []*partition) (of []*par
 // The server executes the commits of a pipeline in a row, while all others wait. After an error the acks behind it are for the next round, whose pause comes first.
 func TestARoundOfCommitsDoesNotHoldTheServer(t *testing.T) {
 	inRig(t, nil, func(r *rig) {
-		for n, want := range map[int][]int{1: {1}, 3: {3}, 16: {4, 4, 4, 4}, 17: {4, 4, 4, 4, 1}, 1024: slices.Repeat([]int{64}, 16), 0: nil} {
+		for n, want := range map[int][]int{1: {1}, 3: {3}, 16: {8, 8}, 17: {8, 8, 1}, 1024: slices.Repeat([]int{64}, 16), 0: nil} {
 			c := &aNotingCourse{course: byPosition{}}
 			a := newAcker(&member{course: c})
 			if err := a.send(t.Context(), slices.Repeat([]*partition{r.partition()}, n)); err != nil || !slices.Equal(c.of, want) || len(a.dirty) != 0 {
@@ -33,7 +33,7 @@ func TestARoundOfCommitsDoesNotHoldTheServer(t *testing.T) {
 		}
 		c := &aNotingCourse{course: byPosition{}, fails: 2}
 		a := newAcker(&member{course: c})
-		if err := a.send(t.Context(), slices.Repeat([]*partition{r.partition()}, 16)); err == nil || !slices.Equal(c.of, []int{4, 4}) || len(a.dirty) != 8+1 {
+		if err := a.send(t.Context(), slices.Repeat([]*partition{r.partition()}, 24)); err == nil || !slices.Equal(c.of, []int{8, 8}) || len(a.dirty) != 8+1 {
 			r.t.Errorf("no reply to the second trip: %v, tried %v, %d are left, want 9", err, c.of, len(a.dirty))
 		}
 	})

@@ -17,7 +17,7 @@ import (
 
 // The scripts of a pipeline are executed in a row, while all others wait: a round of commits has pipelines of commitsAtOnce,
 // but no more than mostTrips, which would take long where the server is far away.
-const commitsAtOnce, mostTrips = 4, 16
+const commitsAtOnce, mostTrips = 8, 16
 
 // largeEntry is the size in bytes from which on entries are not read by the script of each commit.
 const largeEntry = 16 << 10
