@@ -13,7 +13,7 @@ FAULTS      ?=
 TOPOLOGY    ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help test check quick slow-check smoke audit setup fmt vet staticcheck cross race suites unraced security mutants sim-short tidy-check sim stage-model sim-exact test-servers chaos chaos-mutants exact storm model bench bench-check otel-check webhook-check web-check test-web web-shots
+.PHONY: help test check quick slow-check smoke audit setup fmt vet staticcheck cross race suites suites-raced suites-by-position unraced security mutants sim-short tidy-check sim stage-model sim-exact test-servers chaos chaos-mutants exact storm model bench bench-check otel-check webhook-check web-check test-web web-shots
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -22,18 +22,19 @@ test: ## before each commit, some minutes: format, vet, all tests that need noth
 	@scripts/setup-test.sh
 	@$(MAKE) --no-print-directory fmt vet quick smoke
 
-check: ## everything, 35 minutes on two cores: staticcheck, other systems, the race detector, real servers of three kinds, clusters, chaos, mutants, model, browser
+check: ## everything, 30 minutes on two cores: staticcheck, other systems, the race detector, real servers of three kinds, clusters, chaos, mutants, model, browser
 	@scripts/setup-test.sh
 	@$(MAKE) --no-print-directory slow-check staticcheck cross bench-check otel-check webhook-check tidy-check
 	@$(AT_ONCE) -j 2 race unraced
-	@$(MAKE) --no-print-directory suites mutants sim-short
+	@$(MAKE) --no-print-directory suites
+	@$(AT_ONCE) -j 2 mutants sim-short
 	@$(AT_ONCE) -j 3 security web-check test-servers SHORT=1
 
 # They wait for servers half of their time.
 AT_ONCE = $(MAKE) --no-print-directory $(if $(filter output-sync,$(.FEATURES)),-O)
 
 # The tests that are slow, or need a server, run for these only: see internal/test/tier.
-check bench-check race suites unraced security mutants sim-short sim sim-exact stage-model model test-servers chaos chaos-mutants exact storm otel-check webhook-check web-check test-web web-shots smoke: export RUNNEL_TEST = full
+check bench-check race suites suites-raced suites-by-position unraced security mutants sim-short sim sim-exact stage-model model test-servers chaos chaos-mutants exact storm otel-check webhook-check web-check test-web web-shots smoke: export RUNNEL_TEST = full
 
 # What the second of these runs comes from the cache of the first.
 QUICK_TIER = unset RUNNEL_TEST; $(SIM) test -json -vet off -timeout $(TIMEOUT) ./... | $(GO) run ./internal/test/slow
@@ -74,7 +75,7 @@ cross: ## check the types of everything for darwin and windows, tests too
 	$(GO) run -exec 'env GOOS=darwin CGO_ENABLED=0' $(FINDCALL) -name none ./...
 	$(GO) run -exec 'env GOOS=windows CGO_ENABLED=0' $(FINDCALL) -name none ./...
 
-# These have leases of some seconds, which lapse on a busy machine: two run at once, chaos alone.
+# These have leases of some seconds, which lapse on a busy machine: three run at once, chaos alone.
 SUITES := ./internal/test/conformance ./internal/test/cluster ./internal/test/upgrade
 ALONE  := ./internal/test/chaos
 # What processors promise, which holds by position as by group.
@@ -102,9 +103,14 @@ race: ## all tests of what runs in several goroutines with the race detector
 
 suites: ## what hurts workers and servers, with the race detector: conformance, cluster, upgrade, chaos; the first two also by position
 	@cd internal/test/upgrade && $(GO) build -trimpath -buildvcs=false -o /dev/null ./testdata/worker # not beside those leases
-	$(SIM) test -race -ldflags=-w -vet off -timeout $(TIMEOUT) -p 2 $(SUITES)
+	@$(AT_ONCE) -j 2 suites-raced suites-by-position
 	$(GO) test -race -ldflags=-w -vet off -timeout $(TIMEOUT) $(ALONE)
-	RUNNEL_READS=position $(SIM) test -vet off -timeout $(TIMEOUT) -p 2 $(PROMISES)
+
+suites-raced:
+	$(SIM) test -race -ldflags=-w -vet off -timeout $(TIMEOUT) -p 2 $(SUITES)
+
+suites-by-position:
+	RUNNEL_READS=position $(SIM) test -vet off -timeout $(TIMEOUT) -p 1 $(PROMISES)
 
 unraced: ## what the race detector would find nothing in, or distort: other programs, the model, memory, requests
 	$(SIM) test -vet off -timeout $(TIMEOUT) -p 2 $(OTHERS)
