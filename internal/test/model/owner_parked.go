@@ -120,7 +120,7 @@ func (m mover) park(s *ownState, of tenure, e uint8) (out request, broken string
 	if !there && m.on(ParksPending) {
 		return done, ""
 	}
-	if r.took != of {
+	if g.of != r.took || g.of != of && !m.rebuilds() && !m.LateLocks {
 		broken = "no ack of an earlier tenure is accepted"
 	}
 	r.parked |= only(e)
