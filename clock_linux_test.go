@@ -13,7 +13,6 @@ import (
 
 	"github.com/runnel-go/runnel"
 	"github.com/runnel-go/runnel/admin"
-	"github.com/runnel-go/runnel/internal/store"
 	"github.com/runnel-go/runnel/internal/test/redistest"
 )
 
@@ -48,39 +47,40 @@ func starts(t *testing.T, s *redistest.Server, fn runnel.ProcessFunc[item], o ru
 // A real step of the server's clock ends all locks and heartbeats at once, and another worker
 // may take over: Wait does not return before the function's context has ended.
 func TestWaitOutlastsAStepOfTheServersClock(t *testing.T) {
-	server, clock := redistest.StartWithClock(t)
-	var begun, ended atomic.Int64
-	fn := runnel.Each(func(ctx context.Context, _ *runnel.Event, _ item) error {
-		begun.Add(1)
-		<-ctx.Done()
-		ended.Add(1)
-		return context.Cause(ctx)
-	})
-	stream, rules, start := starts(t, server, fn, runnel.ProcessorOptions{Lease: 5 * time.Second, OnError: runnel.Ignore})
-	start()
-	if err := stream.Send(t.Context(), item{N: 1}); err != nil {
-		t.Fatal(err)
-	}
-	redistest.Eventually(t, "the function runs", func() bool { return begun.Load() == 1 })
-	start()
-	if err := rules.Pause(t.Context(), admin.AppScope(), nil); err != nil {
-		t.Fatal(err)
-	}
-	rdb := server.Client(t)
-	redistest.Eventually(t, "the worker that has nothing to do knows of the pause", func() bool {
-		for _, key := range rdb.Keys(t.Context(), "__beat:*").Val() {
-			if store.ParseHeartbeat(rdb.Get(t.Context(), key).Val()).Rules.Pauses > 0 {
-				return true
+	for _, takenOver := range []bool{false, true} {
+		t.Run(fmt.Sprintf("takenOver=%v", takenOver), func(t *testing.T) {
+			server, clock := redistest.StartWithClock(t)
+			var begun, ended atomic.Int64
+			fn := runnel.Each(func(ctx context.Context, _ *runnel.Event, _ item) error {
+				begun.Add(1)
+				<-ctx.Done()
+				ended.Add(1)
+				return context.Cause(ctx)
+			})
+			stream, rules, start := starts(t, server, fn, runnel.ProcessorOptions{Lease: 5 * time.Second, OnError: runnel.Ignore})
+			start()
+			if err := stream.Send(t.Context(), item{N: 1}); err != nil {
+				t.Fatal(err)
 			}
-		}
-		return false
-	})
-	clock.Set(time.Hour) // and until the next refresh no worker knows
-	if err := rules.Wait(t.Context(), admin.AppScope()); err != nil {
-		t.Fatal(err)
-	}
-	if b, e := begun.Load(), ended.Load(); b != e {
-		t.Errorf("Wait returned while %d of %d functions ran", b-e, b)
+			redistest.Eventually(t, "the function runs", func() bool { return begun.Load() == 1 })
+			if err := rules.Pause(t.Context(), admin.AppScope(), nil); err != nil {
+				t.Fatal(err)
+			}
+			rdb := server.Client(t)
+			owner := rdb.Get(t.Context(), "__lock:contract.items.p.0").Val()
+			clock.Set(time.Hour) // and until the next refresh the worker does not know
+			start()
+			redistest.Eventually(t, "another one has taken over", func() bool {
+				now := rdb.Get(t.Context(), "__lock:contract.items.p.0").Val()
+				return !takenOver || now != "" && now != owner
+			})
+			if err := rules.Wait(t.Context(), admin.AppScope()); err != nil {
+				t.Fatal(err)
+			}
+			if b, e := begun.Load(), ended.Load(); b != e {
+				t.Errorf("Wait returned while %d of %d functions ran", b-e, b)
+			}
+		})
 	}
 }
 

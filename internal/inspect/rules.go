@@ -152,7 +152,7 @@ func AwaitRules(ctx context.Context, c *store.Client, scope rules.Scope, runs st
 			return fmt.Errorf("%s: %w", scope, ErrNotHeld)
 		}
 		inEffect := func(g rules.Generations) bool { return set.InEffect(g, scope, now) }
-		if known, err = holdoutsOf(ctx, c, scope, runs, inEffect, known); err != nil {
+		if known, err = holdoutsOf(ctx, c, scope, runs, now, inEffect, known); err != nil {
 			return err
 		}
 		holdouts := silent.without(known, time.Now())
@@ -189,7 +189,7 @@ func (s silence) without(all []store.NotPausedYet, now time.Time) []store.NotPau
 }
 
 // holdoutsOf returns the holdouts of every processor that the scope includes, and that runs it.
-func holdoutsOf(ctx context.Context, c *store.Client, scope rules.Scope, runs string, inEffect func(rules.Generations) bool, earlier []store.NotPausedYet) ([]store.NotPausedYet, error) {
+func holdoutsOf(ctx context.Context, c *store.Client, scope rules.Scope, runs string, now time.Time, inEffect func(rules.Generations) bool, earlier []store.NotPausedYet) ([]store.NotPausedYet, error) {
 	streams := []string{scope.StreamName()}
 	var err error
 	if streams[0] == "" {
@@ -216,7 +216,7 @@ func holdoutsOf(ctx context.Context, c *store.Client, scope rules.Scope, runs st
 					partitions = append(partitions, n)
 				}
 			}
-			holdouts, err := c.NotPausedYet(ctx, stream, cmp.Or(runs, name), partitions, inEffect, earlier)
+			holdouts, err := c.NotPausedYet(ctx, stream, cmp.Or(runs, name), partitions, now, inEffect, earlier)
 			if err != nil {
 				return nil, err
 			}

@@ -48,7 +48,8 @@ func (h NotPausedYet) String() string {
 
 // NotPausedYet returns the executors of a processor in which the rules are not yet in full effect,
 // as inEffect judges by their generations. It asks the members, executors that hold or did not
-// release the lock of one of the partitions, and those that an earlier call returned. If it returns
+// release the lock of one of the partitions, those that an earlier call returned, and those whose
+// partition another one took over less than their expiry before now, the server's time. If it returns
 // none, nothing that the rules hold back runs or can begin: a later owner reads the rules after its
 // takeover. NotPausedYet changes nothing.
 //
@@ -59,13 +60,13 @@ func (h NotPausedYet) String() string {
 //  3. a lock is held by an executor without a heartbeat, which was cut off or has died: its state
 //     is unknown before the lock expires;
 //  4. one of them has neither: it is silent, and the caller waits for its lease.
-func (c Viewer) NotPausedYet(ctx context.Context, stream, processor string, partitions []int, inEffect func(rules.Generations) bool, earlier []NotPausedYet) ([]NotPausedYet, error) {
+func (c Viewer) NotPausedYet(ctx context.Context, stream, processor string, partitions []int, now time.Time, inEffect func(rules.Generations) bool, earlier []NotPausedYet) ([]NotPausedYet, error) {
 	calls := []*redisconn.Call{redisconn.PlainCall(ctx, "GET", c.keys.Membership(stream, processor))}
 	for _, n := range partitions {
 		calls = append(calls, redisconn.PlainCall(ctx, "GET", c.keys.Lock(stream, processor, n)))
 	}
 	for _, n := range partitions {
-		calls = append(calls, redisconn.PlainCall(ctx, "HMGET", c.keys.Ownership(stream, processor, n), "tenure", "open", "expiry"))
+		calls = append(calls, redisconn.PlainCall(ctx, "HMGET", c.keys.Ownership(stream, processor, n), "tenure", "open", "expiry", "before"))
 	}
 	redisconn.Pipeline(ctx, c.Retrying, calls)
 	wrap := func(err error) error {
@@ -83,21 +84,21 @@ func (c Viewer) NotPausedYet(ctx context.Context, stream, processor string, part
 	for id, e := range group.Executors {
 		seen[id] = &NotPausedYet{Stream: stream, Processor: processor, Executor: id, Worker: e.Worker, Expiry: e.Expiry}
 	}
-	for _, h := range earlier {
-		if h.Stream == stream && h.Processor == processor && seen[h.Executor] == nil {
-			h.Partitions, h.Silent = nil, false
-			seen[h.Executor] = &h
+	add := func(all []NotPausedYet) {
+		for _, h := range all {
+			if h.Stream == stream && h.Processor == processor && seen[h.Executor] == nil {
+				h.Partitions, h.Silent = nil, false
+				seen[h.Executor] = &h
+			}
 		}
 	}
+	add(earlier)
 	for _, call := range calls[1+len(partitions):] {
-		h, err := unreleased(call.Reply)
+		last, err := unreleased(call.Reply, stream, processor, now)
 		if err != nil {
 			return nil, wrap(classify(err))
 		}
-		if h.Executor != "" && seen[h.Executor] == nil {
-			h.Stream, h.Processor = stream, processor
-			seen[h.Executor] = &h
-		}
+		add(last)
 	}
 	for i, call := range calls[1 : 1+len(partitions)] {
 		lock, err := call.Reply.Text()
@@ -120,18 +121,29 @@ func (c Viewer) NotPausedYet(ctx context.Context, stream, processor string, part
 	return out, nil
 }
 
-// unreleased returns the last owner of a partition if it did not release it. It may be no member
-// any more: an executor that has lost a lock leaves while its functions may still run.
-func unreleased(reply *redis.Cmd) (NotPausedYet, error) {
+// unreleased returns the last owner of a partition if it did not release it, and the last one that
+// had not when another took over, while its lease may hold. They may be no members any more: an
+// executor that has lost a lock leaves while its functions may still run.
+func unreleased(reply *redis.Cmd, stream, processor string, now time.Time) (out []NotPausedYet, err error) {
 	fields, err := reply.Slice()
-	if err != nil || len(fields) != 3 || fields[1] != "1" {
-		return NotPausedYet{}, err
+	if err != nil || len(fields) != 4 {
+		return nil, err
 	}
-	tenure, _ := fields[0].(string)
-	text, _ := fields[2].(string)
-	id, _, _ := strings.Cut(tenure, ":")
-	ms, _ := strconv.ParseInt(text, 10, 64)
-	return NotPausedYet{Executor: id, Expiry: time.Duration(ms) * time.Millisecond}, nil
+	text := func(n int) string { s, _ := fields[n].(string); return s }
+	ms := func(text string) int64 { n, _ := strconv.ParseInt(text, 10, 64); return n }
+	add := func(executor, expiry string) {
+		if executor != "" {
+			out = append(out, NotPausedYet{Stream: stream, Processor: processor, Executor: executor, Expiry: time.Duration(ms(expiry)) * time.Millisecond})
+		}
+	}
+	if text(1) == "1" {
+		executor, _, _ := strings.Cut(text(0), ":")
+		add(executor, text(2))
+	}
+	if before := strings.Fields(text(3)); len(before) == 3 && now.UnixMilli() < ms(before[2])+ms(before[1]) {
+		add(before[0], before[1])
+	}
+	return out, nil
 }
 
 // behind returns the executors that report other generations, or none. Later ones count, too: a

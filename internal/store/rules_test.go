@@ -2,6 +2,7 @@ package store
 
 import (
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -179,7 +180,7 @@ func TestHoldouts(t *testing.T) {
 	both(t, func(t *testing.T, e *env) {
 		who := func() string {
 			t.Helper()
-			hs, err := e.NotPausedYet(e.ctx(), "orders", "printer", []int{0, 1}, func(g rules.Generations) bool { return g.Pauses == 100 }, nil)
+			hs, err := e.NotPausedYet(e.ctx(), "orders", "printer", []int{0, 1}, time.Now(), func(g rules.Generations) bool { return g.Pauses == 100 }, nil)
 			e.must(err)
 			var out []string
 			for _, h := range hs {
@@ -216,6 +217,37 @@ func TestHoldouts(t *testing.T) {
 		equal(t, "that tells of a generation that a failover forgot", who(), "orders/printer on "+carol+" (partitions 1)")
 		beat(carol, 100)
 		equal(t, "that has come as far", who(), "")
+	})
+}
+
+// The clock is set forward, and another worker takes over at once: the lease of the owner before holds.
+func TestTheOwnerBeforeIsWaitedFor(t *testing.T) {
+	both(t, func(t *testing.T, e *env) {
+		p := e.Partition("orders", "printer", 0)
+		waits := func(what string, later time.Duration, want ...string) {
+			t.Helper()
+			now := try(e.raw.Time(e.ctx()).Result()).must(t).Add(later)
+			var got []string
+			for _, h := range try(e.NotPausedYet(e.ctx(), "orders", "printer", []int{0}, now, func(g rules.Generations) bool { return g.Pauses == 100 }, nil)).must(t) {
+				got = append(got, fmt.Sprint(h.Executor, " ", h.Silent, " ", h.Expiry))
+			}
+			equal(t, what, strings.Join(got, ", "), strings.Join(want, ", "))
+		}
+		tell := func(executor string) {
+			t.Helper()
+			try(e.Refresh(e.ctx(), Heartbeat{Key: e.keys.Beat("orders", "printer", executor), Expiry: time.Minute, Membership: "memb", Info: HeartbeatInfo{Rules: rules.Generations{Pauses: 100}}}, nil)).must(t)
+		}
+		e.own(p, Claim{Executor: alice, Number: 1, Expiry: 30 * time.Second})
+		e.own(p, tenure(bob, 1))
+		tell(bob)
+		waits("right after the takeover", 0, alice+" true 30s")
+		waits("when its lease has ended", 30*time.Second)
+		e.must(e.Unlock(e.ctx(), p, tenure(bob, 1)))
+		e.own(p, tenure(carol, 1))
+		tell(carol)
+		waits("an owner that released came between", 0, alice+" true 30s")
+		tell(alice)
+		waits("it has come as far", 0)
 	})
 }
 

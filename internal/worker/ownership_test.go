@@ -48,7 +48,7 @@ func (r *rig) waitsFor(scope rules.Scope) int {
 	if err != nil {
 		r.t.Fatal(err)
 	}
-	not, err := r.w.client.NotPausedYet(r.t.Context(), "s", "p", []int{0}, func(g rules.Generations) bool { return set.InEffect(g, scope, now) }, nil)
+	not, err := r.w.client.NotPausedYet(r.t.Context(), "s", "p", []int{0}, now, func(g rules.Generations) bool { return set.InEffect(g, scope, now) }, nil)
 	if err != nil {
 		r.t.Fatal(err)
 	}

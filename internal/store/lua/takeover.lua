@@ -3,7 +3,7 @@
 -- tenure it changes nothing. No write happens before every check has passed.
 --
 -- KEYS    1 partition   2 lock   3 ownership hash: tenure, epoch, floor, read, found, given, expiry,
---         open, clean, unclean, suspect, begun, deaths, aside, quarantine, skip, poke, lost, gone, missed, forgotten, moved, time,
+--         open, before, clean, unclean, suspect, begun, deaths, aside, quarantine, skip, poke, lost, gone, missed, forgotten, moved, time,
 --         and of a tenure that reads by position reach, seen, commit   4 retry states
 -- ARGV    1 processor   2 executor ID (fixed length, no '@')
 --         3 lock value "<executor ID>:<tenure>"
@@ -200,6 +200,10 @@ redis.call('HSET', KEYS[3], 'tenure', ARGV[3], 'epoch', string.format('%.0f', ep
 	'open', '1', 'unclean', unclean and (suspect ~= '' and suspect == before_it and '2' or '1') or '0', 'suspect', suspect, 'deaths', deaths, 'aside', table.concat(behind, ' '),
 	'missed', lost + gone)
 if removed then redis.call('HSET', KEYS[3], 'moved', removed) end
+-- The lease of the owner before may hold for as long as its lock would have, as if the server's clock was set forward.
+if unclean then
+	redis.call('HSET', KEYS[3], 'before', ('%s %s %.0f'):format((saved.tenure or ''):match('^[^:]*'), tonumber(saved.expiry or '') or 0, now[1] * 1000 + math.floor(now[2] / 1000)))
+end
 if found == 'reset' then redis.call('HDEL', KEYS[3], 'time') end
 redis.call('HDEL', KEYS[3], 'clean', 'begun', 'commit', 'reach', 'seen')
 if ARGV[7] ~= '' then

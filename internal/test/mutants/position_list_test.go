@@ -27,6 +27,14 @@ var positionMutants = map[string][]mutant{
 	},
 	"internal/store": {
 		{
+			"an owner that did not release is remembered by the next one", takeoverLua,
+			"if unclean then\n\tredis.call", "if false then\n\tredis.call", "TestTheOwnerBeforeIsWaitedFor",
+		},
+		{
+			"the owner before is waited for while its lease may hold", "internal/store/rules_notpaused.go",
+			"now.UnixMilli() < ms(before[2])+ms(before[1])", "now.UnixMilli() < ms(before[2])", "TestTheOwnerBeforeIsWaitedFor",
+		},
+		{
 			"a commit compares the tenure", commitLua,
 			"if saved[1] ~= ARGV[1] then", "if false then",
 			"TestACommitMovesThePosition",
