@@ -97,7 +97,7 @@ func TestPagesOfLargeRowsAreSmall(t *testing.T) {
 		for _, r := range page {
 			seen[r.Key] = true
 		}
-		if len(page) > 16 { // some more than asked for, since Redis returns whole buckets
+		if len(page) > rowsPerPage/2 { // 4 are asked for; servers return whole buckets, of a size that chance decides
 			t.Errorf("a page of %d rows", len(page))
 		}
 		cursor = next

@@ -46,6 +46,7 @@ func TestTableMutants(t *testing.T) {
 // tableMutants are the rules of what is committed with a position, by the package whose tests notice that they are missing.
 var tableMutants = map[string][]mutant{
 	"internal/store": {
+		{"pages of large rows are small", "internal/store/table.go", "max(int64(n)*bytesPerPage/max(bytes, 1), 1)", "max(int64(n)*bytesPerPage, 1)", "TestPagesOfLargeRowsAreSmall"},
 		{"large records of a call are appended together", "internal/store/send_bare.go", `"MULTI"))`, `"PING"))`, "TestLargeRecordsStayInOrderWhileMemoryIsShort"},
 		{"a replica is noticed before a transaction", "internal/store/send_bare.go", `"PEXPIRE", p.log, 1, "GT"`, `"EXISTS", p.log`, "TestAReplicaIsLeft"},
 		{"what was appended without a transaction is known", "internal/store/send_bare.go", "if n == 1 || redisconn.IsReply(calls[1].Reply.Err()) {", "if n == 1 {", "TestLargeRecordsNeedNoTransactions"},
