@@ -25,7 +25,7 @@ func (c byGroup) read(ctx context.Context, r *reader, set []*partition, logs []s
 	chunks, err := r.conn.Read(ctx, c.m.group, consumerName, logs, count, wait)
 	made := r.conn.Connections()
 	for _, p := range set {
-		r.reads(p, made)
+		r.readsOver(p, made)
 	}
 	return chunks, err
 }

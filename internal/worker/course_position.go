@@ -85,7 +85,7 @@ func (c byPosition) readOn(ctx context.Context, r *reader, set []*partition) (ma
 			switch {
 			case errs[i] != nil || r.conn.Connections() != made:
 			case found[i]:
-				r.reads(p, made)
+				r.readsOver(p, made)
 			default:
 				bad = append(bad, p)
 			}

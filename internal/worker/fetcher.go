@@ -283,9 +283,9 @@ func (r *reader) read(ctx context.Context, set []*partition, logs []string, coun
 	return nil
 }
 
-// reads notes over which of its connections a reader reads a partition. Behind another one may be a server that has forgotten that parked
+// readsOver notes over which of its connections a reader reads a partition. Behind another one may be a server that has forgotten that parked
 // events are done.
-func (r *reader) reads(p *partition, made int64) {
+func (r *reader) readsOver(p *partition, made int64) {
 	if before := p.connections; before != 0 && before != made && r.f.x.p.Retry != nil {
 		p.source.stale.Or(serversChange)
 		p.buffer.Interrupt()
