@@ -43,6 +43,31 @@ func TestALeaseSeenOverByTheConsumerIsOver(t *testing.T) {
 	})
 }
 
+// The watcher and the consumer see at the same moment that the lease is over, as behind a SIGSTOP. Each goes on only when the
+// function's context has ended.
+func TestALeaseIsOverForTheFunctionFirst(t *testing.T) {
+	inRig(t, nil, func(r *rig) {
+		p := r.partition()
+		end, slow := p.cancel, make(chan struct{})
+		p.cancel = func(cause error) {
+			<-slow
+			end(cause)
+		}
+		p.lease.end.Store(monotime.Now() - 1)
+		go p.leaseValid()
+		synctest.Wait()
+		held := make(chan bool, 1)
+		go func() { held <- p.source.Holds() || p.ctx.Err() == nil }()
+		synctest.Wait()
+		close(slow)
+		if <-held {
+			r.t.Error("the function's context goes on where nothing may be processed any more")
+		}
+		time.Sleep(time.Minute)
+		r.ready()
+	})
+}
+
 // An acker that has seen the lease end sends nothing more, and its acks are not marked again.
 func TestALeaseSeenOverByTheAckerIsOver(t *testing.T) {
 	expired := false

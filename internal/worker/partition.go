@@ -180,10 +180,10 @@ func (p *partition) beginEnd() {
 
 // lose ends the ownership at once, since the partition may have another owner.
 func (p *partition) lose() (first bool) {
+	p.cancel(ErrLost) // before the others that lose it at the same time go on: see Gate.Holds
 	if p.life.over.Swap(true) {
 		return false
 	}
-	p.cancel(ErrLost)
 	close(p.life.gone)
 	p.beginEnd()
 	return true

@@ -309,8 +309,9 @@ func (c *crew) judge() {
 	for i, name := range processors {
 		s := exact.Stage{Name: name, Events: all[i], Outputs: all[i+1], Skipped: map[string]bool{}}
 		s.Ends, s.Pause, s.Target = ends, pause.Milliseconds(), func(key string) int { return runnel.XXHash.Func(key, endParts) }
+		s.Batches = c.setup.Clock // what comes behind a step back may have a time before that of its partition
 		if i == 0 {
-			s.Batches = c.setup.Batch > 1
+			s.Batches = s.Batches || c.setup.Batch > 1
 			s.Order = map[runnel.RetryOrder]exact.Order{runnel.OrderKey: exact.InKey, runnel.OrderNone: exact.InNone}[c.setup.Order]
 			c.skip(&s)
 		}

@@ -54,6 +54,7 @@ type setup struct {
 	Twice  bool              // middleware of the first calls next again
 	Narrow bool              // the second stream is often full
 	TTL    bool              // of rows by key
+	Clock  bool              // the server's clock is set now and then
 }
 
 const setupVariable = "RUNNEL_EXACT_SETUP"
