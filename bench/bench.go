@@ -23,6 +23,7 @@ type Bench struct {
 	events int       // of a backlog
 	log    io.Writer // progress
 	commit string    // of Runnel
+	kernel string
 
 	url  string        // of the server of the case that runs
 	rdb  *redis.Client // of that server
@@ -42,7 +43,8 @@ type Outcome struct {
 	Rounds  int           `json:"rounds"`
 	Began   time.Time     `json:"began"`
 	Seconds float64       `json:"seconds"`
-	Commit  string        `json:"commit"`          // of Runnel
+	Commit  string        `json:"commit"` // of Runnel
+	Kernel  string        `json:"kernel"`
 	Error   string        `json:"error,omitempty"` // it ended early
 }
 
@@ -85,7 +87,7 @@ func (b *Bench) scale(full, quick int) int {
 // measured before is in the outcome.
 func (b *Bench) Case(ctx context.Context, c Case) (o Outcome) {
 	began := time.Now()
-	o = Outcome{Case: c.Name, About: c.About, Began: began, Commit: b.commit}
+	o = Outcome{Case: c.Name, About: c.About, Began: began, Commit: b.commit, Kernel: b.kernel}
 	fmt.Fprintf(b.log, "%s\n", c.Name)
 	if err := b.measure(ctx, c, &o); err != nil {
 		o.Error = err.Error()

@@ -49,26 +49,25 @@ func benchMain(ctx context.Context, args []string, log io.Writer) error {
 		return err
 	}
 	m := machine(ctx)
-	b.commit = m.Commit
+	b.commit, b.kernel = m.Commit, m.Kernel
 	kept, err := keep(dir, m, chosen)
 	if err != nil && !*quick {
 		return err
 	}
 	r := Report{Machine: m, Command: strings.Join(append([]string{"go run ."}, args...), " "), Quick: *quick, Pairs: b.pairs, Began: time.Now()}
+	if !*quick {
+		r.Outcomes = kept
+	}
 	var ended []string
 	for _, c := range chosen {
 		o := b.Case(ctx, c)
 		if o.Error != "" {
 			ended = append(ended, c.Name)
 		}
-		r.Outcomes = append(r.Outcomes, o)
-	}
-	r.Minutes = time.Since(r.Began).Minutes()
-	if !*quick {
-		r.Outcomes = inOrder(append(kept, r.Outcomes...))
-	}
-	if err := r.write(dir); err != nil {
-		return err
+		r.put(o)
+		if err := r.write(dir); err != nil { // all of it, so that a run may be broken off
+			return err
+		}
 	}
 	fmt.Fprintln(log, "the report is in", dir)
 	if len(ended) > 0 {

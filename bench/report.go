@@ -48,7 +48,7 @@ func (r Report) write(dir string) error {
 	return nil
 }
 
-// keep returns what an earlier run on the same machine found in cases that are not chosen now.
+// keep returns what earlier runs on the same machine found, if not all cases are chosen now.
 func keep(dir string, m Machine, chosen []Case) ([]Outcome, error) {
 	text, err := os.ReadFile(filepath.Join(dir, "results.json"))
 	if errors.Is(err, os.ErrNotExist) || len(chosen) == len(cases) {
@@ -61,20 +61,23 @@ func keep(dir string, m Machine, chosen []Case) ([]Outcome, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read the results of the other cases: %w", err)
 	}
-	now := m
-	before.Machine.Commit, now.Commit = "", ""
-	if !reflect.DeepEqual(before.Machine, now) {
+	for i := range before.Outcomes {
+		o := &before.Outcomes[i]
+		o.Kernel = cmp.Or(o.Kernel, before.Machine.Kernel)
+	}
+	before.Machine.Commit, before.Machine.Kernel = m.Commit, m.Kernel // which each case tells
+	if !reflect.DeepEqual(before.Machine, m) {
 		return nil, fmt.Errorf("%s holds the results of another machine or other versions: run all cases, or use -out", dir)
 	}
-	return slices.DeleteFunc(before.Outcomes, func(o Outcome) bool {
-		return slices.ContainsFunc(chosen, func(c Case) bool { return c.Name == o.Case })
-	}), nil
+	return before.Outcomes, nil
 }
 
-func inOrder(outcomes []Outcome) []Outcome {
+// put adds what was found in a case, in place of what was known of it.
+func (r *Report) put(o Outcome) {
+	r.Outcomes = append(slices.DeleteFunc(r.Outcomes, func(known Outcome) bool { return known.Case == o.Case }), o)
 	place := func(o Outcome) int { return slices.IndexFunc(cases, func(c Case) bool { return c.Name == o.Case }) }
-	slices.SortStableFunc(outcomes, func(a, b Outcome) int { return cmp.Compare(place(a), place(b)) })
-	return outcomes
+	slices.SortStableFunc(r.Outcomes, func(a, b Outcome) int { return cmp.Compare(place(a), place(b)) })
+	r.Minutes = time.Since(r.Began).Minutes()
 }
 
 func (r Report) markdown() string {
@@ -84,7 +87,7 @@ func (r Report) markdown() string {
 		b.WriteString("**A quick run: too few rounds to tell anything.**\n\n")
 	}
 	r.Machine.markdown(&b)
-	fmt.Fprintf(&b, "\n```console\n$ cd bench && %s\n```\n\nThe last run began at %s and took %s minutes; each case says when it was run, and of which commit.\n\n## In brief\n\n",
+	fmt.Fprintf(&b, "\n```console\n$ cd bench && %s\n```\n\nThe last run began at %s and took %s minutes; each case says when it was run, of which commit and on which kernel.\n\n## In brief\n\n",
 		r.Command, r.Began.UTC().Format("2006-01-02 15:04 MST"), number(r.Minutes))
 	if k, coverage := stats.Rank(r.Pairs); coverage >= stats.Coverage {
 		fmt.Fprintf(&b, "Intervals are of the median: of %d values, one of each round, from the %s smallest to the %s largest, "+
@@ -123,7 +126,7 @@ func (o Outcome) markdown(b *strings.Builder) {
 			fmt.Fprintf(b, "| %s\n", f.row())
 		}
 	}
-	fmt.Fprintf(b, "\nRounds: %d, in %.0f s; %s, commit %s.\n", o.Rounds, o.Seconds, o.Began.UTC().Format("2006-01-02 15:04 MST"), o.Commit)
+	fmt.Fprintf(b, "\nRounds: %d, in %.0f s; %s, commit %s, %s.\n", o.Rounds, o.Seconds, o.Began.UTC().Format("2006-01-02 15:04 MST"), o.Commit, o.Kernel)
 	if len(o.Notes) > 0 {
 		b.WriteString("\n")
 		for _, n := range o.Notes {

@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/json"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -10,7 +11,7 @@ import (
 // known is a report of one case whose values are chosen.
 func known(pairs int, values ...float64) Report {
 	o := Outcome{
-		Case: "drain", About: "What it is.", Notes: []string{"chosen: this"}, Rounds: pairs, Seconds: 12, Began: time.Unix(0, 0), Commit: "abc",
+		Case: "drain", About: "What it is.", Notes: []string{"chosen: this"}, Rounds: pairs, Seconds: 12, Began: time.Unix(0, 0), Commit: "abc", Kernel: "k1",
 		Columns: []Column{rateColumn},
 		Sides:   []SideOutcome{{Name: "Raw"}, {Name: "nothing"}},
 	}
@@ -38,7 +39,7 @@ func TestReportSaysWhatWasFound(t *testing.T) {
 		"| drain | Raw / nothing | none |  | ≥ 1 | open |",
 		"| Raw | 8 | 1 – 15 |", "| nothing | | |",
 		"of 15 values, one of each round, from the 4th smallest to the 4th largest, which contains the true median with 96.5 %",
-		"Rounds: 15, in 12 s; 1970-01-01 00:00 UTC, commit abc.", "- chosen: this", "1970-01-01 00:00 UTC",
+		"Rounds: 15, in 12 s; 1970-01-01 00:00 UTC, commit abc, k1.", "- chosen: this", "1970-01-01 00:00 UTC",
 	} {
 		if !strings.Contains(text, want) {
 			t.Errorf("no %q in\n%s", want, text)
@@ -67,16 +68,21 @@ func TestResultsOfOtherCasesAreKept(t *testing.T) {
 	if err := before.write(dir); err != nil {
 		t.Fatal(err)
 	}
-	kept, err := keep(dir, Machine{CPU: "one", Commit: "def"}, some)
-	if err != nil || len(kept) != 2 || kept[0].Case != "latency" || kept[1].Case != "peers" {
+	kept, err := keep(dir, Machine{CPU: "one", Commit: "def", Kernel: "k2"}, some)
+	if err != nil || len(kept) != 4 {
 		t.Fatalf("kept %v, %v", kept, err)
 	}
-	if kept[0].Commit != "abc" || kept[0].Columns[0] != rateColumn || len(kept[0].Sides[0].Results) != 3 {
-		t.Errorf("%+v", kept[0])
+	if kept[1].Commit != "abc" || kept[1].Kernel != "k1" || kept[1].Columns[0] != rateColumn || len(kept[1].Sides[0].Results) != 3 {
+		t.Errorf("%+v", kept[1])
 	}
-	sorted := inOrder(append(kept, Outcome{Case: "drain"}))
-	if sorted[0].Case != "drain" || sorted[1].Case != "peers" || sorted[2].Case != "latency" {
-		t.Errorf("%v", sorted)
+	r := Report{Outcomes: kept}
+	r.put(Outcome{Case: "drain", Commit: "def", Kernel: "k2"})
+	var got []string
+	for _, o := range r.Outcomes {
+		got = append(got, o.Case+" "+o.Commit+" "+o.Kernel)
+	}
+	if want := []string{"drain def k2", "peers abc k1", "latency abc k1", "idle abc k1"}; !slices.Equal(got, want) {
+		t.Errorf("the cases are %q, want %q", got, want)
 	}
 	if _, err := keep(dir, Machine{CPU: "another"}, some); err == nil {
 		t.Error("results of another machine were kept")
