@@ -179,7 +179,7 @@ func (c *core) partOf(ctx context.Context, client *store.Client, s Scope, m stor
 // Wait blocks until no function runs in the scope and none can start. A rule for all of the scope
 // must be in force throughout: otherwise, when ctx ends, and when Redis does not answer, Wait
 // returns an error. For a worker that is cut off it waits until the worker's locks expire, and as
-// long again; for one from which another took a partition over, as long after that.
+// long again; where another one has taken a partition over from it, until a lease after that.
 func (c *Client) Wait(ctx context.Context, s Scope) error {
 	client, err := c.scoped(s)
 	if err != nil {

@@ -48,17 +48,21 @@ func (r Report) write(dir string) error {
 	return nil
 }
 
-// keep returns what earlier runs on the same machine found, if not all cases are chosen now.
+// keep returns what earlier runs on the same machine found. With results of another one it is an error not to choose all cases.
 func keep(dir string, m Machine, chosen []Case) ([]Outcome, error) {
 	text, err := os.ReadFile(filepath.Join(dir, "results.json"))
-	if errors.Is(err, os.ErrNotExist) || len(chosen) == len(cases) {
+	if errors.Is(err, os.ErrNotExist) {
 		return nil, nil
 	}
+	all := len(chosen) == len(cases)
 	var before Report
 	if err == nil {
 		err = json.Unmarshal(text, &before)
 	}
-	if err != nil {
+	switch {
+	case err != nil && all:
+		return nil, nil
+	case err != nil:
 		return nil, fmt.Errorf("read the results of the other cases: %w", err)
 	}
 	for i := range before.Outcomes {
@@ -66,10 +70,13 @@ func keep(dir string, m Machine, chosen []Case) ([]Outcome, error) {
 		o.Kernel = cmp.Or(o.Kernel, before.Machine.Kernel)
 	}
 	before.Machine.Commit, before.Machine.Kernel = m.Commit, m.Kernel // which each case tells
-	if !reflect.DeepEqual(before.Machine, m) {
-		return nil, fmt.Errorf("%s holds the results of another machine or other versions: run all cases, or use -out", dir)
+	switch {
+	case reflect.DeepEqual(before.Machine, m):
+		return before.Outcomes, nil
+	case all:
+		return nil, nil
 	}
-	return before.Outcomes, nil
+	return nil, fmt.Errorf("%s holds the results of another machine or other versions: run all cases, or use -out", dir)
 }
 
 // put adds what was found in a case, in place of what was known of it.

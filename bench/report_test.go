@@ -84,6 +84,9 @@ func TestResultsOfOtherCasesAreKept(t *testing.T) {
 	if want := []string{"drain def k2", "peers abc k1", "latency abc k1", "idle abc k1"}; !slices.Equal(got, want) {
 		t.Errorf("the cases are %q, want %q", got, want)
 	}
+	if kept, err := keep(dir, Machine{CPU: "one"}, cases); len(kept) != 4 || err != nil {
+		t.Errorf("when all cases run on the same machine, and may be broken off: %v, %v", kept, err)
+	}
 	if _, err := keep(dir, Machine{CPU: "another"}, some); err == nil {
 		t.Error("results of another machine were kept")
 	}
