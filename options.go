@@ -116,7 +116,7 @@ const (
 	defaultGrace         = 8 * time.Second
 	defaultPrefetch      = 1024
 	defaultPrefetchBytes = 8 << 20
-	defaultReadConns     = 4
+	defaultReadConns     = 8
 	clusterReadConns     = 32 // each can block for one partition only
 	defaultLeaderPoll    = 4 * time.Second
 	minLeaderPoll        = 100 * time.Millisecond

@@ -136,9 +136,10 @@ type ProcessorOptions struct {
 	// PrefetchBytes bounds the bytes read ahead per partition; a single event
 	// may be larger. RUNNEL_PREFETCH_BYTES; default 8 MiB.
 	PrefetchBytes int64
-	// ReadConns is the number of connections that read for this processor in each worker.
+	// ReadConns is how many connections read for this processor in each worker at most: one for
+	// 16 partitions while little comes, all of them while more does, or there is a backlog.
 	// In a Redis Cluster each reads from one partition, or from several in turn if there
-	// are more partitions than connections. RUNNEL_READ_CONNS; default 4, in a cluster
+	// are more partitions than connections. RUNNEL_READ_CONNS; default 8, in a cluster
 	// 32.
 	ReadConns int
 	anyConns  bool // the default

@@ -40,7 +40,10 @@ func newReadConn(c *Conn, addr string, control *redis.Client, tail bool, made *a
 	o.Addr = addr
 	o.PoolSize = 1
 	o.ReadBufferSize = readBuffer
-	o.ConnMaxIdleTime = -1
+	o.ConnMaxIdleTime = idleConn
+	if tail {
+		o.ConnMaxIdleTime = -1 // one of its reads may take as long
+	}
 	dial := o.Dialer
 	o.Dialer = func(ctx context.Context, network, addr string) (net.Conn, error) {
 		nc, err := dial(ctx, network, addr)

@@ -30,7 +30,8 @@ const (
 type fetcher struct {
 	x         *member
 	readers   []*reader
-	assigning sync.Mutex // guards load and node of readers
+	assigning sync.Mutex // guards load and node of readers, and which of them has a partition
+	width     width
 	sizes     sizes
 	target    atomic.Int64 // entries asked for per partition: grows from 1, so that large entries are met one by one
 }
@@ -58,7 +59,11 @@ func (f *fetcher) run(ctx context.Context) {
 	f.close()
 }
 
-func (f *fetcher) add(p *partition) { f.assign(p).add(p) }
+func (f *fetcher) add(p *partition) {
+	f.assigning.Lock()
+	defer f.assigning.Unlock()
+	f.assign(p).add(p)
+}
 
 // remove ends reading a partition. It waits until no read that names the partition can
 // still be executed, and returns true. It returns false at once only for a lost ownership
@@ -70,11 +75,15 @@ func (f *fetcher) add(p *partition) { f.assign(p).add(p) }
 //  3. a read of the new ownership brings entry 3, or the old one's reply comes
 //     before entry 1 does.
 func (f *fetcher) remove(p *partition) bool {
+	f.assigning.Lock()
 	r := p.reader.Load()
 	if r == nil {
+		f.assigning.Unlock()
 		return true // no read has named it
 	}
-	removed := r.remove(p)
+	done := r.remove(p)
+	f.assigning.Unlock()
+	removed := done == nil || r.outlast(p, done)
 	f.unassign(p)
 	return removed
 }
@@ -118,6 +127,7 @@ type reader struct {
 	partial bool // the read under way leaves some out
 	quiet   int  // so many were asked in a row, and had nothing
 	again   int  // so many reads in a row of those in more
+	full    int  // so many reads in a row brought all that they asked for of a partition
 
 	mu         sync.Mutex
 	more       map[*partition]bool // returned all that they were asked for
@@ -135,21 +145,29 @@ func (r *reader) add(p *partition) {
 	r.wakeUp()
 }
 
-func (r *reader) remove(p *partition) bool {
+// remove takes a partition out of later reads. If a read under way names it, remove returns what is closed when that
+// cannot be executed any more.
+func (r *reader) remove(p *partition) (done <-chan struct{}) {
 	r.mu.Lock()
+	defer r.mu.Unlock()
 	r.partitions = slices.DeleteFunc(r.partitions, func(o *partition) bool { return o == p })
+	r.forget(p)
+	if r.done == nil || !r.reading[p] {
+		return nil
+	}
+	return r.done
+}
+
+// forget removes what is known of a partition; mu is held.
+func (r *reader) forget(p *partition) {
 	delete(r.more, p)
 	if r.byLog[p.keys.Log] == p {
 		delete(r.byLog, p.keys.Log)
 	}
-	done := r.done
-	if !r.reading[p] {
-		done = nil
-	}
-	r.mu.Unlock()
-	if done == nil {
-		return true
-	}
+}
+
+// outlast waits until the read that names a partition cannot be executed any more; see fetcher.remove.
+func (r *reader) outlast(p *partition, done <-chan struct{}) bool {
 	r.wakeUp()
 	select {
 	case <-done:
@@ -216,6 +234,7 @@ func ended(done <-chan struct{}, within time.Duration) bool {
 func (r *reader) run(ctx context.Context) {
 	retry := outage.New(r.f.x.log, "reads", &r.f.x.count.Errors)
 	for ctx.Err() == nil {
+		r.rearrange()
 		set, logs, count, behind := r.next()
 		var err error
 		switch {
@@ -232,6 +251,7 @@ func (r *reader) run(ctx context.Context) {
 			continue
 		}
 		if err != nil {
+			r.f.width.failed()
 			r.unanswered(ctx, err)
 			retry.Wait(ctx, err)
 		} else {
@@ -316,9 +336,13 @@ func (r *reader) take(set []*partition, chunks []redisconn.Chunk, count int) (br
 		r.f.x.count.Fetched.Add(int64(len(c.Entries)))
 		r.f.learn(p.receive(c.Entries), false)
 	}
+	r.full++
 	if full {
 		r.f.learn(0, true)
+	} else {
+		r.full = 0
 	}
+	r.f.width.brought(brought, r.full >= fullReads)
 	return brought
 }
 

@@ -144,7 +144,7 @@ func (m *member) open(ctx context.Context) {
 			return
 		}
 		if len(works) > 0 && monotime.Now() > leaseDeadline(began, m.p.Lease) {
-			m.log.Warn("reading over fewer connections", "connections", fmt.Sprintf("%d of %d", len(works), len(m.fetch.readers)), "err", err, "help", help.NotReading)
+			m.log.Warn("reading over fewer connections", "connections", fmt.Sprintf("%d of %d", len(works), len(m.fetch.homes())), "err", err, "help", help.NotReading)
 			m.fetch.keep(works)
 			return
 		}
@@ -153,15 +153,10 @@ func (m *member) open(ctx context.Context) {
 	}
 }
 
-// try makes each reader read the control stream. In a cluster one reader is enough, since it
-// connects to each node.
+// try makes each reader that is always needed read the control stream.
 func (f *fetcher) try(ctx context.Context) (works []*reader, err error) {
 	control := f.x.w.client.Keys().Control(f.x.p.Stream, f.x.p.Name)
-	readers := f.readers
-	if f.x.w.client.Clustered() {
-		readers = readers[:1]
-	}
-	for _, r := range readers {
+	for _, r := range f.homes() {
 		_, failed := r.conn.Follow(ctx, []string{control}, []string{"$"}, 1, 0)
 		if failed == nil || errors.Is(failed, redisconn.ErrWrongType) {
 			works = append(works, r)
@@ -196,7 +191,9 @@ func (x *executor) waitBlind(ctx context.Context, m *member) {
 			x.rejoinPause = 0
 			return
 		}
-		x.setBlind(r.sight.err)
+		if r.sight.err != nil {
+			x.setBlind(r.sight.err)
+		}
 	}
 	x.rejoinPause = min(max(2*x.rejoinPause, x.p.Lease), longestPause)
 	monotime.Sleep(ctx, x.rejoinPause)

@@ -33,7 +33,7 @@ func TestTheReadOfALostOwnershipIsAwaited(t *testing.T) {
 				r.mu.Unlock()
 				old.lose()
 				quiet := make(chan bool, 1)
-				go func() { quiet <- r.remove(old) }()
+				go func() { quiet <- r.outlast(old, r.remove(old)) }()
 				synctest.Wait()
 				if len(quiet) > 0 {
 					t.Fatal("removed while its read may still be executed")

@@ -9,12 +9,12 @@ const (
 	// A read brings at most so many bytes, or as a multiple of what is read ahead for one partition. The server
 	// takes five times as long for a byte of a reply of 32 MiB, and for two of 4 MiB at once it takes memory from the
 	// system over and over.
-	bytesPerRead      = 2 << 20
+	bytesPerRead      = 1 << 20
 	prefetchesPerRead = 4
 	// suddenSize is an entry size to expect although all entries before were smaller, and
 	// suddenPrefetches the multiple of a read if all of its entries have it.
 	suddenSize       = 256 << 10
-	suddenPrefetches = 32
+	suddenPrefetches = 16
 	// leastPerRead is the least COUNT per partition, however many partitions there are.
 	leastPerRead = 16
 	// leastOfMore is the same for partitions that have more: the entries of a read are acked by one

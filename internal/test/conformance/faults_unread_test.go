@@ -192,6 +192,41 @@ func TestTheOnlyWorkerReadsAsSoonAsItCan(t *testing.T) {
 	tr.judge(t, srv, 8, history.Options{Processors: []string{"check"}})
 }
 
+// A worker reads over one connection for 16 partitions while little comes, and over more with a backlog. Where it gets
+// none, it reads over the one.
+func TestABacklogIsReadOverTheConnectionsThatThereAre(t *testing.T) {
+	t.Parallel()
+	const each = 2000
+	for name, reads := range map[string]runnel.Reads{"by group": runnel.ByGroup, "by position": runnel.ByPosition} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			srv := redistest.Start(t)
+			tr := newTracker(history.Memory())
+			a, door := throughDoor(t, srv, tr, "w1", func(o *runnel.Options) { o.Processor.Reads = reads })
+			producer := newProducer(t, srv.URL(), 8)
+			a.run()
+			ready(t, 30*time.Second, a)
+			door.closed.Store(true)
+			f := &flow{app: producer, log: tr.history.As("producer"), keys: keysOf(8)}
+			for seq := range int64(each) {
+				f.send(t.Context(), seq+1)
+			}
+			await(t, "the backlog", 60*time.Second, func() bool { return tr.passed("check", 8, each) })
+			if err := a.app.Ready(); err != nil {
+				t.Error(err)
+			}
+			if a.log.line("redis error, retrying", "op=reads", errNoDescriptor.Error()) == "" {
+				t.Error("it should have tried another connection")
+			}
+			if line := a.log.line("rejoining"); line != "" {
+				t.Error(line)
+			}
+			a.stop()
+			tr.judge(t, srv, 8, history.Options{Processors: []string{"check"}})
+		})
+	}
+}
+
 // Partitions that are not read on purpose stay owned: their buffer is full while the function takes
 // longer than the lease. So do all partitions while connections break and recover.
 func TestWhatIsNotReadOnPurposeIsKept(t *testing.T) {

@@ -90,8 +90,13 @@ var mutants = []mutant{
 	},
 	{
 		"a release waits for the read", "internal/worker/fetcher.go",
-		"	if done == nil {\n		return true\n	}\n	r.wakeUp()", "	if done == nil || true {\n		return true\n	}\n	r.wakeUp()",
+		"removed := done == nil || r.outlast(p, done)", "removed := done == nil || true",
 		"TestReplyOfEarlierTenure",
+	},
+	{
+		"readers that cannot connect are done without", "internal/worker/fetcher.go",
+		"			r.f.width.failed()\n", "",
+		"TestABacklogIsReadOverTheConnectionsThatThereAre",
 	},
 	{
 		"a read of unknown outcome is ended before anything else is read", "internal/worker/course_group.go",

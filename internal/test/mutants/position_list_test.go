@@ -15,6 +15,11 @@ const (
 var positionMutants = map[string][]mutant{
 	"internal/worker": {
 		{
+			"what another reader reads on is looked at", "internal/worker/fetcher_assign.go",
+			"		p.connections = anotherReader\n", "",
+			"TestWhatIsHandedOverIsLookedAt",
+		},
+		{
 			"the context of a lost partition ends before its function is refused", "internal/worker/partition.go",
 			"p.cancel(ErrLost) // before the others that lose it at the same time go on: see Gate.Holds\n\tif p.life.over.Swap(true) {",
 			"if p.life.over.Swap(true) {\n\t\treturn false\n\t}\n\tp.cancel(ErrLost)\n\tif false {", "TestALeaseIsOverForTheFunctionFirst",
