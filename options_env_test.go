@@ -39,7 +39,7 @@ var precedences = []struct {
 	{"RUNNEL_PREFETCH", "99", "Prefetch", 1024, 99, 98, 97},
 	{"RUNNEL_PREFETCH_BYTES", "999", "PrefetchBytes", int64(8 << 20), int64(999), int64(998), int64(997)},
 	{"RUNNEL_JOIN_DELAY", "3s", "JoinDelay", time.Duration(0), 3 * time.Second, 2 * time.Second, time.Second},
-	{"RUNNEL_READ_CONNS", "5", "ReadConns", 4, 5, 3, 6},
+	{"RUNNEL_READ_CONNS", "5", "ReadConns", 8, 5, 3, 6},
 	{"RUNNEL_PARTITIONS", "5", "Partitions", 16, 5, 4, 3},
 	{"RUNNEL_MAX_RECORD", "5000", "MaxRecord", int64(64 << 20), int64(5000), int64(4000), int64(3000)},
 	{"RUNNEL_MAX_LEN", "500", "MaxLen", int64(50_000), int64(500), int64(400), int64(300)},
