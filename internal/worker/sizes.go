@@ -21,7 +21,7 @@ const (
 	// command for each partition.
 	leastOfMore = 512
 	// unknownSize is the least size assumed for an entry where none was seen lately.
-	unknownSize = 1 << 20
+	unknownSize = 512 << 10
 	// sizesLast is how long the largest entry counts, at least, and at most twice as long. Then
 	// half of it counts for as long, then a quarter, and so on.
 	sizesLast = 30 * time.Second

@@ -27,7 +27,11 @@ func TestIdleWorker(t *testing.T) {
 			newTracker(history.Memory()).process(a, "check", nil, nil)
 			a.run()
 			settled := ready(t, 60*time.Second, a)
-			<-time.After(time.Second)
+			await(t, "the first look at each partition to be over", 60*time.Second, func() bool {
+				a.requests.Reset()
+				<-time.After(time.Second)
+				return float64(a.requests.Total()) < tt.most
+			})
 			a.requests.Reset()
 			const watched = 20 * time.Second
 			<-time.After(watched)
