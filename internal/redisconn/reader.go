@@ -22,7 +22,7 @@ const readMargin = time.Second
 // each of which wakes the reader.
 const readBuffer = 128 << 10
 
-// idleConn is how long a connection may be idle and be used again: what lies between may have forgotten it by then.
+// idleConn is how long a connection may be idle and be used again: a firewall on the way may have forgotten it by then.
 const idleConn = 30 * time.Second
 
 // An Entry is one entry of a partition. Values is nil when its data is gone.

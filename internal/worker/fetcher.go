@@ -252,6 +252,7 @@ func (r *reader) run(ctx context.Context) {
 		}
 		if err != nil {
 			r.f.width.failed()
+			r.rearrange() // and not behind the wait
 			r.unanswered(ctx, err)
 			retry.Wait(ctx, err)
 		} else {
