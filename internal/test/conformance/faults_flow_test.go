@@ -35,8 +35,9 @@ func startFlow(t testing.TB, app *parcelApp, h *history.Log, partitions int, pau
 		tick := time.NewTicker(pause)
 		defer tick.Stop()
 		for seq := int64(1); ctx.Err() == nil; seq++ {
-			f.send(ctx, seq)
-			f.round.Store(seq)
+			if f.send(ctx, seq) {
+				f.round.Store(seq)
+			}
 			select {
 			case <-ctx.Done():
 			case <-tick.C:
@@ -48,8 +49,8 @@ func startFlow(t testing.TB, app *parcelApp, h *history.Log, partitions int, pau
 }
 
 // send sends one round. Failed records are sent again before any later one: the order of a key is
-// the producer's order.
-func (f *flow) send(ctx context.Context, seq int64) {
+// the producer's order. It reports whether all are sent, which the end of ctx may prevent.
+func (f *flow) send(ctx context.Context, seq int64) bool {
 	var batch []runnel.Outgoing[parcel]
 	for _, key := range f.keys {
 		batch = append(batch, runnel.Outgoing[parcel]{Record: parcel{Key: key, Seq: seq}})
@@ -57,6 +58,7 @@ func (f *flow) send(ctx context.Context, seq int64) {
 	for len(batch) > 0 && ctx.Err() == nil {
 		batch = f.sendOnce(batch)
 	}
+	return len(batch) == 0
 }
 
 func (f *flow) sendOnce(batch []runnel.Outgoing[parcel]) []runnel.Outgoing[parcel] {

@@ -141,14 +141,14 @@ func TestAWorkerThatCannotReadGivesItsPartitionsUp(t *testing.T) {
 	await(t, "the other one to be alone", 30*time.Second, func() bool { return other.members(t) == "other" })
 	round := f.round.Load() + 1
 	await(t, "all partitions to go on", 60*time.Second, func() bool { return tr.passed("check", 8, round) })
-	if err := other.app.Ready(); err != nil {
-		t.Errorf("the other worker: %v", err)
-	}
-	// It does not rejoin to take partitions that it cannot read.
-	await(t, "a line that says why it stands aside", 30*time.Second, func() bool { return blind.log.line("rejoining", "not reading") != "" })
+	ready(t, 30*time.Second, other)
+	// It does not rejoin to take partitions that it cannot read. On a busy machine it may have lost its leases first.
+	await(t, "a line that says why it stands aside", 30*time.Second, func() bool {
+		return blind.log.line("rejoining", "not reading") != "" || blind.log.line("connections for reads", errNoDescriptor.Error()) != ""
+	})
 	round = f.round.Load() + 20
 	await(t, "the flow to go on", 60*time.Second, func() bool { return tr.passed("check", 8, round) })
-	if got := other.members(t); got != "other" {
+	if got := other.members(t); strings.Contains(got, "blind") {
 		t.Errorf("members are %q while one of them cannot read", got)
 	}
 
@@ -202,7 +202,9 @@ func TestABacklogIsReadOverTheConnectionsThatThereAre(t *testing.T) {
 			t.Parallel()
 			srv := redistest.Start(t)
 			tr := newTracker(history.Memory())
-			a, door := throughDoor(t, srv, tr, "w1", func(o *runnel.Options) { o.Processor.Reads = reads })
+			a, door := throughDoor(t, srv, tr, "w1", func(o *runnel.Options) {
+				o.Processor.Reads, o.Processor.Lease = reads, time.Minute // without the lease it could not rejoin
+			})
 			producer := newProducer(t, srv.URL(), 8)
 			a.run()
 			ready(t, 30*time.Second, a)

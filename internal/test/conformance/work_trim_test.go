@@ -32,7 +32,6 @@ func newTrimmer(t *testing.T, url, name string, h *history.Log) *parcelApp {
 		o.Processor.Lease = shortExpiry
 	})
 	tr := newTracker(h)
-	tr.busy = true
 	tr.process(a, "early", nil, nil)
 	tr.process(a, "late", nil, func(context.Context, *runnel.Event, parcel) error {
 		if name == "victim" {
