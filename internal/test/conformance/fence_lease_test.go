@@ -111,7 +111,7 @@ func TestLostLockIsNotTakenAgain(t *testing.T) {
 // past the expiry, and is then handed over cleanly.
 func TestSlowReleaseKeepsItsLease(t *testing.T) {
 	t.Parallel()
-	const expiry = 2 * time.Second
+	const expiry = 4 * time.Second
 	r := newRig(t, 2, expiry)
 	a, id := r.startReady("a")
 	g := r.newGate()

@@ -52,6 +52,7 @@ func TestHeartbeatLost(t *testing.T) {
 func TestMembershipSetBack(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, 4, time.Second)
+	r.busy = true
 	stop := r.feed(5 * time.Millisecond)
 	a := r.start("a")
 	r.ready(a)

@@ -29,7 +29,7 @@ func TestBrokenRequests(t *testing.T) {
 	srv := redistest.Start(t)
 	// A swallowed reply is given up after 5 s, that of a refresh after a third of the expiry. The
 	// lease must outlast both, with its margin.
-	const long, short = 20 * time.Second, 3 * time.Second
+	const long, short = 20 * time.Second, calm
 	requests := []struct {
 		name    string
 		expiry  time.Duration
