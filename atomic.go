@@ -20,6 +20,8 @@ type atomicState struct {
 	tables    []*table
 	typed     []any // *Rows[V] by table, once they were asked for
 
+	batch []*Event // of the call of the innermost handler
+
 	mu   sync.Mutex // of what is emitted
 	done []*Event   // of the batch: the innermost handler has succeeded with them
 	from rows.Mark  // of the batch
@@ -89,7 +91,7 @@ func (a *atomicState) begin(events []*Event, last string) error {
 	case again > 0:
 		return errPartAgain
 	}
-	a.call = a.rows.Mark()
+	a.call, a.batch = a.rows.Mark(), events
 	if len(events) > 0 {
 		a.rows.Begin(last)
 	}
@@ -112,6 +114,18 @@ func (a *atomicState) end(events []*Event, err *error) {
 		return
 	}
 	a.done = append(a.done, events...)
+}
+
+// partitionLike returns n if an event of the call would be in that partition by its key, or if the call is about none; else
+// where one of them would be.
+func (a *atomicState) partitionLike(n int, o *StreamOptions) int {
+	other := n
+	for _, e := range a.batch {
+		if other = o.Partitioner.Func(keyOrNone(e), o.Partitions); other == n {
+			break
+		}
+	}
+	return other
 }
 
 // undo drops all that the batch has changed.

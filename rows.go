@@ -54,10 +54,12 @@ func rowsOf[V any](c *atomicState, t *table) *Rows[V] {
 // Get returns the row of a key, and whether there is one: as it was set last, also in this
 // iteration. What the row refers to must not be changed but by Set: a change in place is
 // not stored. It reads from memory, once the partition's rows are there; before
-// that, and beyond TableOptions.Memory, it may block for a round trip.
+// that, and beyond TableOptions.Memory, it may block for a round trip. It panics if the
+// key belongs to another partition, unless the table is Local; Table.Get reads that.
 func (r *Rows[V]) Get(key string) (row V, ok bool) {
 	value, ok := r.in.Get(key)
 	if !ok {
+		r.mustBelong("Get", key)
 		return row, false
 	}
 	return value.(V), true
@@ -106,11 +108,22 @@ func (r *Rows[V]) mustChange(method, key string) {
 	if !r.c.rows.Inside() {
 		panic("runnel: table " + r.t.name + ": " + method + ": rows can only be changed within an iteration over events")
 	}
-	if r.t.opts.Local || r.c.rows.AnyKey {
+	r.mustBelong(method, key)
+}
+
+func (r *Rows[V]) mustBelong(method, key string) {
+	if r.t.opts.Local {
 		return
 	}
-	o := r.t.of.effective // read when the worker started
-	if n := o.Partitioner.Func(key, o.Partitions); n != r.c.partition {
-		panic(fmt.Sprintf("runnel: table %s: %s: key %q belongs to partition %d, not to %d; a table that is Local keeps keys where they are set", r.t.name, method, key, n, r.c.partition))
+	o, err := r.t.of.settings()
+	if err != nil {
+		return // the worker did not start
+	}
+	n, here := o.Partitioner.Func(key, o.Partitions), r.c.partition
+	if r.c.rows.OfEvents {
+		here = r.c.partitionLike(n, o)
+	}
+	if n != here {
+		panic(fmt.Sprintf("runnel: table %s: %s: key %q belongs to partition %d, not to %d; a table that is Local keeps keys where they are set, and Table.Get reads any", r.t.name, method, key, n, here))
 	}
 }

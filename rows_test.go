@@ -4,6 +4,7 @@ package runnel_test
 
 import (
 	"context"
+	"strings"
 	"testing"
 	"time"
 
@@ -46,5 +47,35 @@ func TestTimeOfRowsOutlivesTheOwner(t *testing.T) {
 	})
 	if len(times) != 3 || !times[1].After(times[0]) || !times[2].Equal(times[1]) {
 		t.Errorf("the partition's times are %v, want two, and the second one again", times)
+	}
+}
+
+// A row of another partition cannot be read or changed: a balance that is not there looks like one of none. A test
+// without Redis tells so, too, though its events are all in one partition.
+func TestRowsOfOtherPartitions(t *testing.T) {
+	for _, local := range []bool{false, true} {
+		s := newSumming(nil, nil, &runnel.TableOptions{Local: local})
+		uses := map[string]func(r *runnel.Rows[sum], key string){
+			"Get":    func(r *runnel.Rows[sum], key string) { r.Get(key) },
+			"Set":    func(r *runnel.Rows[sum], key string) { r.Set(key, sum{}) },
+			"Delete": func(r *runnel.Rows[sum], key string) { r.Delete(key) },
+		}
+		var use func(r *runnel.Rows[sum], key string)
+		s.process(runnel.EachBatch(2, 0, func(ctx context.Context, _ []*runnel.Event, is []item) error {
+			rows := s.table.Rows(ctx)
+			for _, i := range is {
+				use(rows, mod10(i))
+			}
+			use(rows, "elsewhere")
+			return nil
+		}), runnel.ProcessorOptions{OnError: runnel.Ignore})
+		for name, fn := range uses {
+			use = fn
+			r := runneltest.Process(t, s.items, "p", items(1, 2)...)
+			told := len(r.IgnoredErrs) == 1 && strings.Contains(r.IgnoredErrs[0].Error(), name+`: key "elsewhere" belongs to partition`)
+			if told == local || local && len(r.IgnoredErrs) > 0 {
+				t.Errorf("local %v, %s: %v", local, name, r.IgnoredErrs)
+			}
+		}
 	}
 }

@@ -51,7 +51,7 @@ func TestAnIterationThatCannotBeCommittedFails(t *testing.T) {
 	s.items.Process("p", runnel.Each(func(ctx context.Context, e *runnel.Event, i item) error {
 		switch i.N {
 		case 1:
-			texts.Rows(ctx).Set("a", strings.Repeat("x", 60<<20))
+			texts.Rows(ctx).Set(e.Key(), strings.Repeat("x", 60<<20))
 		case 2:
 			for range 20 {
 				if err := s.sums.EmitEvents(ctx, runnel.Outgoing[sum]{Headers: map[string]string{"h": strings.Repeat("x", 1<<20)}}); err != nil {
@@ -63,7 +63,7 @@ func TestAnIterationThatCannotBeCommittedFails(t *testing.T) {
 		case 4:
 			return s.sums.EmitEvents(ctx, runnel.Outgoing[sum]{After: time.Hour})
 		case 5:
-			texts.Rows(ctx).Set("b", "small")
+			texts.Rows(ctx).Set(e.Key(), "small")
 		}
 		return s.sums.Emit(ctx, sum{Total: i.N})
 	}), &runnel.ProcessorOptions{OnError: runnel.Ignore, Tables: []runnel.State{texts}})
@@ -71,7 +71,7 @@ func TestAnIterationThatCannotBeCommittedFails(t *testing.T) {
 	if len(r.IgnoredErrs) != 4 {
 		t.Fatalf("%d errors: %v", len(r.IgnoredErrs), r.IgnoredErrs)
 	}
-	for i, want := range []string{`the row of key "a"`, "too much for one commit", "DedupID", "delayed"} {
+	for i, want := range []string{`the row of key "1"`, "too much for one commit", "DedupID", "delayed"} {
 		if err := r.IgnoredErrs[i]; !strings.Contains(err.Error(), want) || len(err.Error()) > 1000 {
 			t.Errorf("error %d is %.1000v, want %q", i+1, err, want)
 		}

@@ -21,8 +21,9 @@ import (
 // and a table that the processor does not have, are fatal to the test.
 //
 // Tables are in memory, and their time is that of the events, which Appended sets: a row
-// with a TTL ends by that, and not by Wait. All events of a script are in one partition, so
-// a row may have any key.
+// with a TTL ends by that, and not by Wait. All events of a script are in one partition; a row
+// that an iteration reads or changes must have a key that belongs to the partition in which
+// an event of it would be, by its own key.
 //
 // What the function changes in a row without Set is an error of the test, once an iteration
 // with the row has succeeded: a worker would keep the change in its memory, and lose it.
@@ -114,7 +115,7 @@ func newTables(t testing.TB, p *worker.Processor, rec *recorder) *tables {
 	if !p.Atomic {
 		return nil
 	}
-	in := &tables{t: t, stream: p.Stream, configs: p.Tables, rows: &rows.Partition{AnyKey: true}, stored: map[string]map[string]store.Row{}, rec: rec}
+	in := &tables{t: t, stream: p.Stream, configs: p.Tables, rows: &rows.Partition{OfEvents: true}, stored: map[string]map[string]store.Row{}, rec: rec}
 	for _, config := range p.Tables {
 		in.stored[config.Name] = map[string]store.Row{}
 		config.Place, config.Source = store.Table{Rows: config.Name}, in

@@ -34,8 +34,9 @@ type Failure struct{ Err error }
 type Partition struct {
 	Tables []*Table // in the order of the processor's options
 
-	// AnyKey lets rows be set whose keys belong to other partitions: where all events are in one, in tests.
-	AnyKey bool
+	// OfEvents lets rows be set whose keys belong to the partition that the events would be in: where all are in one, in
+	// tests.
+	OfEvents bool
 
 	// Skip is the end of a row that an operator wants skipped, by its EndError.Name; "" for none.
 	Skip string
