@@ -206,7 +206,7 @@ func TestRowsThatAreChangedInPlace(t *testing.T) {
 // Rows that are read and not changed are no error, whatever is in them.
 func TestRowsThatAreRead(t *testing.T) {
 	app := runnel.New("shop", nil)
-	orders := runnel.NewStream(app, "orders", customer, nil)
+	orders := runnel.NewStream(app, "orders", customer, &runnel.StreamOptions{Partitions: 1}) // one row for all customers
 	type row struct {
 		Of map[string]float64
 		At time.Time

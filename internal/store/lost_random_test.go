@@ -44,6 +44,9 @@ type lostHistory struct {
 	commits   int64
 	sent      int
 	passed    map[string]bool
+
+	late    LeaseRequest // by position: is on its way, and may overtake nothing
+	suspect bool
 }
 
 func newLostHistory(t *testing.T, e *env, seed uint64, k lostKind) *lostHistory {
@@ -67,6 +70,7 @@ func (h *lostHistory) takeover() {
 	to, err := h.Takeover(h.ctx(), h.p, h.me, "", 0)
 	h.must(err)
 	h.at, h.committed, h.counted, h.held, h.commits = to.Committed, to.Committed, "", nil, 0
+	h.late, h.suspect = LeaseRequest{}, false
 	h.count = max(to.Read-to.Lost, -1)
 	h.read = h.count
 	h.note("takeover, reach %d: at %s, read %d, lost %d, missed %d", h.me.Reach, to.Committed, to.Read, to.Lost, to.Missed)
@@ -80,6 +84,11 @@ func (h *lostHistory) send(n int) {
 
 func (h *lostHistory) reads(n int) {
 	var found []string
+	if h.suspect {
+		h.must(h.CountLost(h.ctx(), h.me.Expiry, []LeaseRequest{h.request()}))
+		h.suspect = false
+		h.note("count, at %s: lost %s", h.at, h.lost(h.p))
+	}
 	if h.me.Reach == 0 {
 		found = h.env.read(h.p, h.me.Executor, n)
 	} else {
@@ -116,19 +125,31 @@ func (h *lostHistory) commit(n int) {
 	h.note("commit %s, read %d", upTo, read)
 }
 
+func (h *lostHistory) request() LeaseRequest {
+	return LeaseRequest{Partition: h.p, Claim: h.me, Committed: h.committed, Read: h.read, At: h.at, Count: h.count}
+}
+
+// refresh executes a refresh that was made now, or by position earlier, too.
 func (h *lostHistory) refresh() {
-	at := h.at
-	if at == h.counted {
-		at = ""
+	r := h.request()
+	if late := h.IntN(2) == 0 && h.me.Reach > 0; late && h.late.At != "" {
+		r, h.late = h.late, r
+	} else if late {
+		h.late = r
+		return
 	}
-	got := h.env.refresh(LeaseRequest{Partition: h.p, Claim: h.me, Committed: h.committed, Read: h.read, At: at, Count: h.count}).Leases[0]
+	if r.At == h.counted {
+		r.At = ""
+	}
+	got := h.env.refresh(r).Leases[0]
 	if got.Counted {
-		h.counted = at
-		if got.Count >= 0 {
+		h.counted = r.At
+		if got.Count >= 0 && r.At == h.at {
 			h.count = got.Count
 		}
 	}
-	h.note("refresh at %q: lost %d, counted %v, count %d", at, got.Lost, got.Counted, got.Count)
+	h.suspect = got.Suspect
+	h.note("refresh at %q: lost %d, counted %v, suspect %v, count %d", r.At, got.Lost, got.Counted, got.Suspect, got.Count)
 }
 
 func (h *lostHistory) release() {
@@ -169,7 +190,7 @@ func (h *lostHistory) play() {
 			}
 		}
 	}
-	for range 5 {
+	for range 9 {
 		h.refresh()
 		h.reads(100)
 		h.commit(len(h.held))

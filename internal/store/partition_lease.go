@@ -67,6 +67,7 @@ type LeaseResult struct {
 	Lost    int64 // entries ever removed before they were delivered
 	Counted bool  // Lost has what was removed up to the request's At; what is behind is counted later
 	Count   int64 // if so, what the request's Count should be, -1 if unknown
+	Suspect bool  // of an owner by position, more may be lost: see CountLost
 
 	Stored string // the committed position stored before this refresh, "" for none
 
@@ -105,7 +106,7 @@ func (c Owner) Refresh(ctx context.Context, p Heartbeat, rs []LeaseRequest) (Ref
 	parts := c.Slots(len(rs), c.leases(rs), func(i int) string { return rs[i].Partition.Log })
 	var leases, heads []*redisconn.Call
 	for _, part := range parts {
-		leases, heads = append(leases, refreshCall(ctx, p.Expiry, rs, part)), append(heads, headsCall(ctx, rs, part))
+		leases, heads = append(leases, refreshCall(ctx, p.Expiry, rs, part, false)), append(heads, headsCall(ctx, rs, part))
 	}
 	redisconn.Pipeline(ctx, c.NoRetry, slices.Concat(shared, leases, heads))
 	out, failed := parseRefresh(p, shared[0].Reply)
@@ -144,7 +145,7 @@ func (c Owner) leases(rs []LeaseRequest) int {
 	return leasesPerScript
 }
 
-func refreshCall(ctx context.Context, expiry time.Duration, rs []LeaseRequest, part []int) *redisconn.Call {
+func refreshCall(ctx context.Context, expiry time.Duration, rs []LeaseRequest, part []int, still bool) *redisconn.Call {
 	const each = 7
 	keys, texts := make([]string, 0, 3*len(part)), make([]string, 0, each*len(part))
 	group, before := "", (*LeaseRequest)(nil)
@@ -157,12 +158,30 @@ func refreshCall(ctx context.Context, expiry time.Duration, rs []LeaseRequest, p
 		keys = append(keys, r.Partition.Log, r.Partition.Lock, r.Partition.Own)
 		texts = append(texts, group, r.Claim.LockValue(), r.Committed, known(r.Read), r.At, known(r.Count), known(cmp.Or(r.Claim.Reach, -1)))
 	}
-	args := make([]any, 1, 1+len(texts))
-	args[0] = milliseconds(expiry)
+	args := make([]any, 2, 2+len(texts))
+	args[0], args[1] = milliseconds(expiry), 0
+	if still {
+		args[1] = 1
+	}
 	for i := range texts {
 		args = append(args, &texts[i])
 	}
 	return redisconn.ScriptCall(ctx, refreshScript, keys, args...)
+}
+
+// CountLost is Refresh of owners by position that counts what was removed behind At of each, while no read of their
+// partitions is under way: what such a read brings may be removed meanwhile. The next Refresh returns what is lost.
+func (c Owner) CountLost(ctx context.Context, expiry time.Duration, rs []LeaseRequest) error {
+	calls := make([]*redisconn.Call, len(rs))
+	for i := range rs {
+		calls[i] = refreshCall(ctx, expiry, rs, []int{i}, true)
+	}
+	redisconn.Pipeline(ctx, c.NoRetry, calls)
+	var errs []error
+	for _, call := range calls {
+		errs = append(errs, classify(call.Reply.Err()))
+	}
+	return errors.Join(errs...)
 }
 
 // known returns n as text, "" if it is unknown.
@@ -185,7 +204,8 @@ func parseLeaseResults(reply *redis.Cmd) ([]LeaseResult, error) {
 		r := LeaseResult{State: State(w.number()), Pending: w.number(), Lowest: w.text()}
 		if w.rest != "" {
 			r.OperatorVersion, r.Lost = w.number(), w.number()
-			r.Counted = w.number() == 1
+			counted := w.number()
+			r.Counted, r.Suspect = counted == 1, counted == 2
 			if n := w.number(); r.Counted {
 				r.Count = n
 			}

@@ -27,6 +27,7 @@ const largeEntry = 16 << 10
 type byPosition struct{ m *member }
 
 func (c byPosition) read(ctx context.Context, r *reader, set []*partition, logs []string, count int, wait time.Duration) ([]redisconn.Chunk, error) {
+	c.countLost(ctx, set)
 	for {
 		made, err := c.readOn(ctx, r, set)
 		var keys, after []string
@@ -52,6 +53,26 @@ func (c byPosition) read(ctx context.Context, r *reader, set []*partition, logs 
 		}
 		// They may be those of a server that has gone back, and are read again.
 	}
+}
+
+// countLost counts what was removed before it was read, where a refresh has found that there may be some. Only here no read
+// is under way that brings what was removed since. What it finds comes with the next refresh, as does what it fails to do.
+func (c byPosition) countLost(ctx context.Context, set []*partition) {
+	var rs []store.LeaseRequest
+	for _, p := range set {
+		if p.beat.gaps.suspect.Load() && p.beat.gaps.suspect.Swap(false) && !p.life.isLost() {
+			one := p.leaseRequest()
+			one.At, one.Count = p.buffer.Delivered()
+			rs = append(rs, one)
+		}
+	}
+	if len(rs) == 0 {
+		return
+	}
+	if err := c.m.w.client.CountLost(ctx, c.m.p.Lease, rs); err != nil {
+		c.m.log.Debug("lost events not counted yet", "err", err)
+	}
+	c.m.heartbeat.soon()
 }
 
 // readOn makes sure that the servers that a reader is connected to are where it has come. If one of them is not, as

@@ -1,6 +1,8 @@
 package worker
 
 import (
+	"sync/atomic"
+
 	"github.com/runnel-go/runnel/internal/store"
 )
 
@@ -8,6 +10,8 @@ import (
 type gapCounter struct {
 	seen    int64  // how many there were, ever
 	counted string // the last position up to which they were counted
+
+	suspect atomic.Bool // by position: there may be more, which the reader counts between two reads
 }
 
 // ask makes a refresh count if entries were delivered since the last count.
@@ -25,6 +29,7 @@ func (g *gapCounter) take(p *partition, sent store.LeaseRequest, r store.LeaseRe
 		g.seen = r.Lost
 		p.missed(n)
 	}
+	g.suspect.Store(r.Suspect)
 	if r.Counted {
 		g.counted = sent.At
 		p.buffer.Recount(sent.At, r.Count)

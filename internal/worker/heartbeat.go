@@ -177,7 +177,9 @@ func (h *heartbeat) refresh(ctx context.Context) (partly bool, err error) {
 		}
 		p.lease.end.Store(leaseDeadline(sent, h.m.p.Lease))
 		p.reaches(renewals[n].Claim.Reach)
-		p.beat.gaps.take(p, renewals[n], renewed[n])
+		if p.beat.gaps.take(p, renewals[n], renewed[n]); renewed[n].Suspect {
+			h.m.fetch.wakeReader(p)
+		}
 		h.wentBack(p, calm[n], renewals[n], renewed[n])
 		if renewed[n].OperatorVersion != p.beat.notifications {
 			p.beat.notifications = renewed[n].OperatorVersion

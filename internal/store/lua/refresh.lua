@@ -4,7 +4,7 @@
 -- floor.
 --
 -- KEYS    for each partition: partition, lock, ownership hash
--- ARGV    1 expiry in ms, then for each partition:
+-- ARGV    1 expiry in ms, 2 '1' if no read of an owner by position is under way, then for each partition:
 --         group, lock value, floor, entries read at the floor or '', last ID that
 --         the owner was given or '' where nothing is to be counted, entries read up to
 --         that or '', how many entries behind the floor an owner by position may begin or ''.
@@ -12,8 +12,8 @@
 -- Returns a line for each partition, with a space between the words and "\n" at its
 --         end: state, number of pending entries, lowest pending ID or -, and where it
 --         is ours: number of changes by operators, number of entries lost, 1 if these
---         were counted, entries read up to the last ID as they are known now or -1, the
---         floor that was stored before or -.
+--         were counted, 2 if some may be lost and no read must be under way to tell, entries read up to the last ID as
+--         they are known now or -1, the floor that was stored before or -.
 --         (Thousands of small replies would cost more than all else.)
 --         state 1 ours, 0 lock lost, -1 lock ours but the group is gone or of another tenure,
 --         -2 a key holds a wrong type
@@ -34,14 +34,19 @@ local function passed(log, own, info, gap)
 	if tonumber(redis.call('HGET', own, 'read') or '') then redis.call('HINCRBY', own, 'read', gap) end
 end
 
+-- A read by position leaves no trace: what one that is under way brings may be removed before this script is executed, and
+-- is not lost.
+local still = ARGV[2] == '1'
+
 -- Adds to what was lost what was dropped in front of all that is left, behind an ID: not all may ever be read.
 local function dropped(log, own, info, at, read, lost)
 	local left = redis.call('XLEN', log)
-	if not redis.REDIS_VERSION or not trimmed_past(log, own, at, left) then return lost end
+	if not redis.REDIS_VERSION or not trimmed_past(log, own, at, left) then return lost, 0 end
 	local gap = (select(2, ends(log, own)) or 0) - left - lost - read
-	if gap <= 0 then return lost end
+	if gap <= 0 then return lost, 0 end
+	if not still then return lost, 2 end
 	passed(log, own, info, gap)
-	return redis.call('HINCRBY', own, 'lost', gap)
+	return redis.call('HINCRBY', own, 'lost', gap), 0
 end
 
 -- Every entry ever appended was either delivered to the processor or lost, which shows when nothing
@@ -58,7 +63,9 @@ local function count(log, own, group, at, read, lost, by_position)
 		return lost, 0, -1 -- more is on its way
 	end
 	if left ~= 0 and (by_position or not (delivered and lag == 0)) and not is_last(log, own, at) then
-		return by_position and read and dropped(log, own, info, at, read, lost) or lost, 0, -1
+		local counted = 0
+		if by_position and read then lost, counted = dropped(log, own, info, at, read, lost) end
+		return lost, counted, -1
 	end
 	-- Redis 8 tells no lag of a stream without entries, whatever was removed from it unread.
 	if not by_position and delivered and lag and (lag > 0 or redis.call('XLEN', log) > 0) then
@@ -67,6 +74,7 @@ local function count(log, own, group, at, read, lost, by_position)
 	added = added or select(2, ends(log, own))
 	if not added then return lost, 1, -1 end -- the embedded server does not count
 	local gap = read and added - lost - read or 0
+	if gap > 0 and by_position and not still then return lost, 2, -1 end
 	if gap > 0 then
 		redis.call('HINCRBY', own, 'lost', gap)
 		lost = lost + gap
@@ -120,7 +128,7 @@ end
 
 local out = {}
 for i = 0, #KEYS / 3 - 1 do
-	local k, a = i * 3, i * 7 + 1
+	local k, a = i * 3, i * 7 + 2
 	out[i + 1] = refresh(KEYS[k + 1], KEYS[k + 2], KEYS[k + 3],
 		ARGV[a + 1], ARGV[a + 2], ARGV[a + 3], ARGV[a + 4], ARGV[a + 5], ARGV[a + 6], ARGV[a + 7])
 end

@@ -171,8 +171,18 @@ var positionMutants = map[string][]mutant{
 		},
 		{
 			"what was lost behind the position counts as read", refreshLua,
-			"	if gap <= 0 then return lost end\n	passed(log, own, info, gap)\n", "	if gap <= 0 then return lost end\n",
+			"	if not still then return lost, 2 end\n	passed(log, own, info, gap)\n", "	if not still then return lost, 2 end\n",
 			"TestLostIsTrue",
+		},
+		{
+			"a refresh does not count what a read may bring of a partition that was trimmed", refreshLua,
+			"	if not still then return lost, 2 end\n", "",
+			"TestLostIsTrue",
+		},
+		{
+			"a refresh does not count what a read may bring", refreshLua,
+			"if gap > 0 and by_position and not still then", "if false then",
+			"TestLossesAreCountedByPosition",
 		},
 		{
 			"what was lost behind the last entry counts as read", refreshLua,
