@@ -40,8 +40,12 @@ func (s *Stream[T]) Emit(ctx context.Context, records ...T) error {
 // more than a conversion, Process with Emit is the way. A nil opts is all defaults. It
 // panics as Process does.
 func Forward[T, U any](from *Stream[T], name string, to *Stream[U], fn func(record T) U, opts *ProcessorOptions) {
-	if to == nil || fn == nil {
-		panic("runnel: stream " + from.name + ": Forward " + name + ": nil stream or function")
+	where := "runnel: stream " + from.name + ": Forward " + name + ": "
+	switch {
+	case to == nil || fn == nil:
+		panic(where + "nil stream or function")
+	case to.app != from.app:
+		panic(where + "stream " + to.name + " is of another App")
 	}
 	o := *cmp.Or(opts, &ProcessorOptions{})
 	o.Atomic = true
@@ -78,8 +82,11 @@ func (s *Stream[T]) EmitEvents(ctx context.Context, out ...Outgoing[T]) error {
 // emit adds outputs to the iteration that ctx is of, all or none. It returns them behind outputs, in their memory if they fit.
 func (s *Stream[T]) emit(ctx context.Context, out []Outgoing[T], outputs []store.Output) ([]store.Output, error) {
 	sc, _ := ctx.Value(scopeKey{}).(*scope)
-	if sc == nil || sc.atomic == nil || sc.in != s.app {
-		return nil, fmt.Errorf("stream %s: emit: %w", s.name, ErrNotAtomic)
+	switch {
+	case sc == nil || sc.atomic == nil:
+		return nil, s.notAtomic()
+	case sc.in != s.app:
+		return nil, fmt.Errorf("stream %s: emit: %w of the stream's own App; Send appends to streams of others", s.name, ErrNotAtomic)
 	}
 	o, err := s.settings()
 	if err != nil {
@@ -96,9 +103,13 @@ func (s *Stream[T]) emit(ctx context.Context, out []Outgoing[T], outputs []store
 		return nil, err
 	}
 	if !sc.atomic.emit(outputs) {
-		return nil, fmt.Errorf("stream %s: emit: %w", s.name, ErrNotAtomic)
+		return nil, s.notAtomic()
 	}
 	return outputs, nil
+}
+
+func (s *Stream[T]) notAtomic() error {
+	return fmt.Errorf("stream %s: emit: %w: set ProcessorOptions.Atomic, and use the context of the iteration (Events.Context); elsewhere, Send", s.name, ErrNotAtomic)
 }
 
 // output encodes a record.

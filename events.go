@@ -76,10 +76,14 @@ func (e *Events[T]) Raw() iter.Seq[*Event] {
 // buffer (PrefetchBytes). A batch is never empty and never longer than n. If within is
 // zero or negative, Take yields the events that are there. It panics if n is below 1.
 func (e *Events[T]) Take(n int, within time.Duration) *Batches[T] {
+	mustTake(n, within)
+	return &Batches[T]{events: e, want: want{n: n, within: max(within, 0), keep: true}}
+}
+
+func mustTake(n int, within time.Duration) {
 	if n < 1 {
 		panic(fmt.Sprintf("runnel: Take(%d, %v): n must be at least 1", n, within))
 	}
-	return &Batches[T]{events: e, want: want{n: n, within: max(within, 0), keep: true}}
 }
 
 // each is a range over deliveries of one shape, until yield returns false.

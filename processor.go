@@ -25,6 +25,9 @@ type ProcessFunc[T any] func(owned context.Context, events *Events[T]) error
 
 // Each returns a ProcessFunc that calls fn with every event.
 func Each[T any](fn func(ctx context.Context, e *Event, record T) error) ProcessFunc[T] {
+	if fn == nil {
+		return nil // Process says where
+	}
 	return func(_ context.Context, events *Events[T]) error {
 		for e, record := range events.All() {
 			if err := fn(events.Context(), e, record); err != nil {
@@ -36,8 +39,12 @@ func Each[T any](fn func(ctx context.Context, e *Event, record T) error) Process
 }
 
 // EachBatch returns a ProcessFunc that calls fn with batches; see Take for n
-// and within.
+// and within. It panics if n is below 1.
 func EachBatch[T any](n int, within time.Duration, fn func(ctx context.Context, e []*Event, records []T) error) ProcessFunc[T] {
+	if fn == nil {
+		return nil
+	}
+	mustTake(n, within)
 	return func(_ context.Context, events *Events[T]) error {
 		for batch, records := range events.Take(n, within).All() {
 			if err := fn(events.Context(), batch, records); err != nil {
@@ -202,8 +209,8 @@ func (o *ProcessorOptions) check() error {
 		return fmt.Errorf("option Reads: unknown value %d", o.Reads)
 	case o.Reads == ByGroup && (o.Atomic || len(o.Tables) > 0):
 		return fmt.Errorf("option Reads: ByGroup: an Atomic processor reads ByPosition")
-	case slices.Contains(o.Tables, nil):
-		return fmt.Errorf("nil Table")
+	case slices.ContainsFunc(o.Tables, func(s State) bool { return s == nil || s.none() }):
+		return fmt.Errorf("option Tables: a nil Table: call NewTable before Process")
 	case o.Start != "" && o.Start != StartEnd && !entryID.MatchString(o.Start):
 		return fmt.Errorf("Start %q is neither StartBeginning, StartEnd nor an entry ID", o.Start)
 	case o.Lease != 0 && o.Lease < minLease:

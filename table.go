@@ -1,6 +1,7 @@
 package runnel
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -21,7 +22,10 @@ import (
 type Table[V any] struct{ *table }
 
 // State is a Table of any type, for ProcessorOptions.Tables.
-type State interface{ state() *table }
+type State interface {
+	state() *table
+	none() bool
+}
 
 // table is a Table without its type.
 type table struct {
@@ -38,6 +42,8 @@ type table struct {
 }
 
 func (t *table) state() *table { return t }
+
+func (t *Table[V]) none() bool { return t == nil }
 
 // TableOptions configure a table. A zero field takes its default.
 type TableOptions struct {
@@ -72,7 +78,7 @@ func NewTable[V, T any](s *Stream[T], name string, opts *TableOptions) *Table[V]
 		t.opts = *opts
 	}
 	env := newEnvironment()
-	t.opts.Memory = max(t.opts.Memory, 0)
+	given := t.opts.Memory
 	if t.opts.Memory == 0 {
 		t.opts.Memory = env.number("RUNNEL_TABLE_MEMORY", 1, 1<<50)
 	}
@@ -87,6 +93,8 @@ func NewTable[V, T any](s *Stream[T], name string, opts *TableOptions) *Table[V]
 	err := env.err()
 	switch {
 	case err != nil:
+	case given < 0:
+		err = fmt.Errorf("option Memory: %d is negative", given)
 	case fields:
 		err = fmt.Errorf("the codec %s makes fields of an entry, and no row", t.codec.Name())
 	case t.opts.TTL < 0 || t.opts.TTL > 0 && t.opts.TTL < time.Millisecond:
@@ -112,6 +120,9 @@ func NewTable[V, T any](s *Stream[T], name string, opts *TableOptions) *Table[V]
 func encodeRow(c codec.Codec, v any) (_ string, err error) {
 	defer recoverInto(&err)
 	data, err := codec.EncodeWithin(c, v, rows.MostBytes)
+	if errors.Is(err, codec.ErrTooLarge) {
+		err = fmt.Errorf("%w: a row of %T takes more than %d bytes, encoded or decoded: make rows smaller", rows.ErrTooLarge, v, int64(rows.MostBytes))
+	}
 	return unsafe.String(unsafe.SliceData(data), len(data)), err // data is ours
 }
 
@@ -182,6 +193,9 @@ func (t *Table[V]) GetAt(ctx context.Context, partition int, key string) (row V,
 	c, err := t.client(ctx)
 	if err != nil {
 		return row, false, err
+	}
+	if o, err := t.of.settings(); err != nil || partition < 0 || partition >= o.Partitions {
+		return row, false, t.wrap(cmp.Or(err, fmt.Errorf("there is no partition %d", partition)))
 	}
 	stored, now, err := c.Row(ctx, c.Table(t.of.name, t.name, partition), key)
 	if err != nil || !stored.There || t.config.Ends && stored.Until > 0 && stored.Until <= now {
@@ -254,6 +268,8 @@ func (d *declaration) own(where, processor string, tables []State) {
 		switch {
 		case t.of != d:
 			panic(where + "table " + t.name + " is of stream " + t.of.name)
+		case t.processor == processor:
+			panic(where + "table " + t.name + " is in Tables twice")
 		case t.processor != "":
 			panic(where + "table " + t.name + " belongs to processor " + t.processor + " already")
 		}

@@ -45,7 +45,7 @@ type Open[A any] struct {
 // treated so. Where a Retry has given done up, the next event of the key calls it again for that
 // window first, and fails with it. A nil opts is all defaults; its Tables may name others. It does no I/O. It
 // panics as NewTable and Process do, also for what the codec, MsgPack, cannot store of A; if a
-// function is nil, and if size is no whole number of milliseconds. In tests runneltest.Script.Quiet lets
+// function is nil, and if size is no positive whole number of milliseconds. In tests runneltest.Script.Quiet lets
 // windows close.
 func Tumbling[A, T any](s *runnel.Stream[T], name string, size time.Duration, add func(sum A, record T) A, done func(ctx context.Context, w Window[A]) error, opts *runnel.ProcessorOptions) *runnel.Table[Open[A]] {
 	check(s.Name(), name, "size", size)
@@ -81,7 +81,7 @@ type kind[A any] struct {
 
 func check(stream, name, what string, d time.Duration) {
 	if d < time.Millisecond || d%time.Millisecond != 0 {
-		panic(fmt.Sprintf("window: stream %s: %s: %s %v is no whole number of milliseconds", stream, name, what, d))
+		panic(fmt.Sprintf("window: stream %s: %s: %s %v is no positive whole number of milliseconds", stream, name, what, d))
 	}
 }
 
