@@ -48,7 +48,8 @@ type App struct {
 type streamer interface {
 	describe() (*appview.Stream, error)
 	check(ctx context.Context, in *store.Client, processors []string) error
-	ensure(ctx context.Context, in appview.Sender, processors []string) error
+	ensure(ctx context.Context, in appview.Sender, processors []string) (store.Meta, error)
+	warn(logger *slog.Logger, meta store.Meta, processors []string)
 }
 
 // New returns an App. It does no I/O; a nil opts is all defaults. It panics if the name
@@ -136,14 +137,14 @@ func (a *App) workerConfig(o *Options, logger *slog.Logger, names []string) (*wo
 	inherited := newEnvironment().processor(ProcessorOptions{}, a.opts.Processor)
 	return &worker.Config{
 		App: a.name, Worker: o.WorkerName, Client: client, Logger: logger.With("app", a.name, "worker", o.WorkerName),
-		Processors: procs, Tasks: tasks, LeaderPoll: o.LeaderPoll, TimeZone: o.TimeZone, Grace: max(inherited.Grace, 0), Ensure: a.ensure,
+		Processors: procs, Tasks: tasks, LeaderPoll: o.LeaderPoll, TimeZone: o.TimeZone, Grace: max(inherited.Grace, 0), Ensure: func(ctx context.Context) error { return a.ensure(ctx, logger) },
 		Latencies: latencies,
 	}, nil
 }
 
 // ensure writes or checks the metadata of every stream; it writes none before all are
-// checked.
-func (a *App) ensure(ctx context.Context) error {
+// checked. It logs what the processors leave out that it says of them.
+func (a *App) ensure(ctx context.Context, logger *slog.Logger) error {
 	a.mu.Lock()
 	streams := maps.Clone(a.streams)
 	registered := map[string][]string{}
@@ -163,9 +164,11 @@ func (a *App) ensure(ctx context.Context) error {
 		return err
 	}
 	for _, name := range sortedKeys(streams) {
-		if err := streams[name].ensure(ctx, client, registered[name]); err != nil {
+		meta, err := streams[name].ensure(ctx, client, registered[name])
+		if err != nil {
 			return err
 		}
+		streams[name].warn(logger, meta, registered[name])
 	}
 	return nil
 }

@@ -3,9 +3,13 @@ package runnel
 import (
 	"context"
 	"fmt"
+	"log/slog"
+	"maps"
+	"slices"
 	"sync"
 
 	"github.com/runnel-go/runnel/internal/appview"
+	"github.com/runnel-go/runnel/internal/help"
 	"github.com/runnel-go/runnel/internal/store"
 )
 
@@ -23,6 +27,7 @@ type declaration struct {
 	parts     func() []string // of kind
 	effective *StreamOptions  // after inheritance, nil until first use
 	ensured   appview.Sender  // where the metadata was written or checked
+	warned    sync.Once
 }
 
 // settings are the stream's options after inheritance, environment and
@@ -93,19 +98,33 @@ func (d *declaration) check(ctx context.Context, in *store.Client, processors []
 	return in.CheckMeta(ctx, d.name, m)
 }
 
-// ensure writes the stream's metadata, or checks that it says the same.
-func (d *declaration) ensure(ctx context.Context, in appview.Sender, processors []string) error {
+// ensure writes the stream's metadata, or checks that it says the same, and returns it.
+func (d *declaration) ensure(ctx context.Context, in appview.Sender, processors []string) (store.Meta, error) {
 	m, err := d.meta(processors)
 	if err != nil {
-		return err
+		return m, err
 	}
-	if _, err := in.EnsureMeta(ctx, d.name, m); err != nil {
-		return err
+	if m, err = in.EnsureMeta(ctx, d.name, m); err != nil {
+		return m, err
 	}
 	d.mu.Lock()
 	d.ensured = in
 	d.mu.Unlock()
-	return nil
+	return m, nil
+}
+
+// warn logs which tables processors of this program have had elsewhere, and do not have here: what this worker handles does not
+// count in them. It does so once in a process.
+func (d *declaration) warn(logger *slog.Logger, meta store.Meta, processors []string) {
+	d.warned.Do(func() {
+		for _, name := range slices.Sorted(maps.Keys(meta.Tables)) {
+			p := meta.Tables[name].Processor
+			declared := slices.ContainsFunc(d.tables, func(t *table) bool { return t.name == name && t.processor == p })
+			if slices.Contains(processors, p) && !declared {
+				logger.Warn("table left out", "stream", d.name, "processor", p, "table", name, "help", help.TableLeftOut)
+			}
+		}
+	})
 }
 
 // sender returns where records of the stream go, after the first call has ensured its
@@ -129,5 +148,6 @@ func (d *declaration) ready(ctx context.Context) (appview.Sender, error) {
 	if known {
 		return to, nil
 	}
-	return to, d.ensure(ctx, to, nil)
+	_, err = d.ensure(ctx, to, nil)
+	return to, err
 }

@@ -4,10 +4,15 @@ package runnel_test
 
 import (
 	"context"
+	"log/slog"
 	"strings"
 	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
 
 	"github.com/runnel-go/runnel"
+	"github.com/runnel-go/runnel/internal/test/redistest"
 	"github.com/runnel-go/runnel/runneltest"
 )
 
@@ -54,4 +59,32 @@ func TestMistakesOfAnIteration(t *testing.T) {
 			}
 		})
 	}
+}
+
+// A build of the processor that leaves a table out says so, since what it handles does not count there; one that has it does not.
+func TestATableThatIsLeftOutIsTold(t *testing.T) {
+	onBoth(t, func(t *testing.T, url string, _ *redis.Client) {
+		for _, with := range []bool{true, false, true} {
+			var log redistest.Log
+			s := newSumming(&runnel.Options{RedisURL: url, Logger: slog.New(slog.NewTextHandler(&log, nil))}, nil, nil)
+			opts := runnel.ProcessorOptions{Lease: time.Second}
+			if with {
+				opts.Tables = []runnel.State{s.table}
+			}
+			s.items.Process("p", runnel.Each(func(context.Context, *runnel.Event, item) error { return nil }), &opts)
+			ctx, cancel := context.WithCancel(t.Context())
+			ended := make(chan error)
+			go func() { ended <- s.app.Run(ctx) }()
+			redistest.Eventually(t, "the worker to be ready", func() bool { return s.app.Ready() == nil })
+			cancel()
+			if err := <-ended; err != nil {
+				t.Error(err)
+			}
+			s.app.Close()
+			if n := strings.Count(log.String(), `msg="table left out"`); n == 1 == with || n > 1 ||
+				!with && !strings.Contains(log.String(), "stream=items processor=p table=sums help=") {
+				t.Errorf("with the table %v: %s", with, log.String())
+			}
+		}
+	})
 }

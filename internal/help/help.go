@@ -44,6 +44,7 @@ const (
 	RowKept          = at + "row-kept"
 	StreamFull       = at + "stream-full"
 	StreamSettings   = at + "stream-settings"
+	TableLeftOut     = at + "table-left-out"
 	TakenOverAgain   = at + "taken-over-again"
 	TaskFailed       = at + "task-failed"
 	UnreadableKey    = at + "unreadable-key"
