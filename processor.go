@@ -209,7 +209,7 @@ func (o *ProcessorOptions) check() error {
 		return fmt.Errorf("option Reads: unknown value %d", o.Reads)
 	case o.Reads == ByGroup && (o.Atomic || len(o.Tables) > 0):
 		return fmt.Errorf("option Reads: ByGroup: an Atomic processor reads ByPosition")
-	case slices.ContainsFunc(o.Tables, func(s State) bool { return s == nil || s.none() }):
+	case slices.ContainsFunc(o.Tables, func(s State) bool { return s == nil || s.isNil() }):
 		return fmt.Errorf("option Tables: a nil Table: call NewTable before Process")
 	case o.Start != "" && o.Start != StartEnd && !entryID.MatchString(o.Start):
 		return fmt.Errorf("Start %q is neither StartBeginning, StartEnd nor an entry ID", o.Start)

@@ -24,7 +24,7 @@ type Table[V any] struct{ *table }
 // State is a Table of any type, for ProcessorOptions.Tables.
 type State interface {
 	state() *table
-	none() bool
+	isNil() bool
 }
 
 // table is a Table without its type.
@@ -43,7 +43,7 @@ type table struct {
 
 func (t *table) state() *table { return t }
 
-func (t *Table[V]) none() bool { return t == nil }
+func (t *Table[V]) isNil() bool { return t == nil }
 
 // TableOptions configure a table. A zero field takes its default.
 type TableOptions struct {
