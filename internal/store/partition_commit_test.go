@@ -306,7 +306,7 @@ func TestLossesAreCountedByPosition(t *testing.T) {
 	// What a read under way brings may have been removed since.
 	r := renewed("1-6", 4)
 	equal(t, "lost, counted, suspected", []any{r.Lost, r.Counted, r.Suspect}, []any{0, false, true})
-	e.must(e.CountLost(e.ctx(), me.Expiry, []LeaseRequest{{Partition: p, Claim: me, Committed: "0-0", Read: 0, At: "1-6", Count: 4}}))
+	e.must(e.CountLost(e.ctx(), 10*time.Second, []LeaseRequest{{Partition: p, Claim: me, Committed: "0-0", Read: 0, At: "1-6", Count: 4}}))
 	r = renewed("1-6", 4)
 	equal(t, "lost, counted, up to there", []any{r.Lost, r.Counted, r.Count}, []any{2, true, 4})
 	r = renewed("1-6", 4)
