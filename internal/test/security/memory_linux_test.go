@@ -212,7 +212,7 @@ func survives(t *testing.T, stream string, good, bad []string) {
 				letters += int(rdb.XLen(ctx, k.Dead(stream, processor, partition)).Val())
 			}
 		}
-		if did == want && letters == dead {
+		if did >= want && letters == dead { // a busy machine may lose a lease, and repeat some
 			break
 		}
 		select {
