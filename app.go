@@ -135,10 +135,11 @@ func (a *App) workerConfig(o *Options, logger *slog.Logger, names []string) (*wo
 	tasks, latencies := slices.Clone(a.tasks), a.latencies
 	a.mu.Unlock()
 	inherited := newEnvironment().processor(ProcessorOptions{}, a.opts.Processor)
+	logger = logger.With("app", a.name, "worker", o.WorkerName)
 	return &worker.Config{
-		App: a.name, Worker: o.WorkerName, Client: client, Logger: logger.With("app", a.name, "worker", o.WorkerName),
-		Processors: procs, Tasks: tasks, LeaderPoll: o.LeaderPoll, TimeZone: o.TimeZone, Grace: max(inherited.Grace, 0), Ensure: func(ctx context.Context) error { return a.ensure(ctx, logger) },
-		Latencies: latencies,
+		App: a.name, Worker: o.WorkerName, Client: client, Logger: logger,
+		Processors: procs, Tasks: tasks, LeaderPoll: o.LeaderPoll, TimeZone: o.TimeZone, Grace: max(inherited.Grace, 0), Latencies: latencies,
+		Ensure: func(ctx context.Context) error { return a.ensure(ctx, logger) },
 	}, nil
 }
 

@@ -23,10 +23,11 @@ import (
 // which also ends after ProcessorOptions.Timeout, and has the values of middleware.
 type ProcessFunc[T any] func(owned context.Context, events *Events[T]) error
 
-// Each returns a ProcessFunc that calls fn with every event.
+// Each returns a ProcessFunc that calls fn with every event; of a nil fn nil, which Process
+// refuses.
 func Each[T any](fn func(ctx context.Context, e *Event, record T) error) ProcessFunc[T] {
 	if fn == nil {
-		return nil // Process says where
+		return nil
 	}
 	return func(_ context.Context, events *Events[T]) error {
 		for e, record := range events.All() {
@@ -39,7 +40,7 @@ func Each[T any](fn func(ctx context.Context, e *Event, record T) error) Process
 }
 
 // EachBatch returns a ProcessFunc that calls fn with batches; see Take for n
-// and within. It panics if n is below 1.
+// and within. It panics if n is below 1. Of a nil fn it returns nil, as Each does.
 func EachBatch[T any](n int, within time.Duration, fn func(ctx context.Context, e []*Event, records []T) error) ProcessFunc[T] {
 	if fn == nil {
 		return nil

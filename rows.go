@@ -115,10 +115,7 @@ func (r *Rows[V]) mustBelong(method, key string) {
 	if r.t.opts.Local {
 		return
 	}
-	o, err := r.t.of.settings()
-	if err != nil {
-		return // the worker did not start
-	}
+	o := r.t.of.effective // read when the worker started
 	n, here := o.Partitioner.Func(key, o.Partitions), r.c.partition
 	if r.c.rows.OfEvents {
 		here = r.c.partitionLike(n, o)

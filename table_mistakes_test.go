@@ -66,7 +66,7 @@ func TestATableThatIsLeftOutIsTold(t *testing.T) {
 	onBoth(t, func(t *testing.T, url string, _ *redis.Client) {
 		for _, with := range []bool{true, false, true} {
 			var log redistest.Log
-			s := newSumming(&runnel.Options{RedisURL: url, Logger: slog.New(slog.NewTextHandler(&log, nil))}, nil, nil)
+			s := newSumming(&runnel.Options{RedisURL: url, WorkerName: "w", Logger: slog.New(slog.NewTextHandler(&log, nil))}, nil, nil)
 			opts := runnel.ProcessorOptions{Lease: time.Second}
 			if with {
 				opts.Tables = []runnel.State{s.table}
@@ -82,7 +82,7 @@ func TestATableThatIsLeftOutIsTold(t *testing.T) {
 			}
 			s.app.Close()
 			if n := strings.Count(log.String(), `msg="table left out"`); n == 1 == with || n > 1 ||
-				!with && !strings.Contains(log.String(), "stream=items processor=p table=sums help=") {
+				!with && !strings.Contains(log.String(), "app=contract worker=w stream=items processor=p table=sums help=") {
 				t.Errorf("with the table %v: %s", with, log.String())
 			}
 		}

@@ -72,7 +72,6 @@ func (c byPosition) countLost(ctx context.Context, set []*partition) {
 	if err := c.m.w.client.CountLost(ctx, c.m.p.Lease, rs); err != nil {
 		c.m.log.Debug("lost events not counted yet", "err", err)
 	}
-	c.m.heartbeat.soon()
 }
 
 // readOn makes sure that the servers that a reader is connected to are where it has come. If one of them is not, as
