@@ -97,6 +97,11 @@ func TestATableIsWhatItWasDeclared(t *testing.T) {
 		if _, ok, err := reader.table.Get(t.Context(), "1"); ok || err != nil {
 			t.Errorf("a row of a table that no worker has had: %v, %v", ok, err)
 		}
+		for _, partition := range []int{-1, 1} {
+			if _, _, err := reader.table.GetAt(t.Context(), partition, "1"); err == nil || !strings.Contains(err.Error(), "there is no partition") {
+				t.Errorf("a row of partition %d: %v", partition, err)
+			}
+		}
 		s := declare("p", nil)
 		running(t, s.app)
 		if err := s.items.Send(t.Context(), items(1, 11)...); err != nil {
