@@ -27,6 +27,7 @@ type declaration struct {
 	parts     func() []string // of kind
 	effective *StreamOptions  // after inheritance, nil until first use
 	ensured   appview.Sender  // where the metadata was written or checked
+	checked   bool            // it says the same; see readable
 	warned    sync.Once
 }
 
@@ -96,6 +97,24 @@ func (d *declaration) check(ctx context.Context, in *store.Client, processors []
 		return err
 	}
 	return in.CheckMeta(ctx, d.name, m)
+}
+
+// readable checks the stream's metadata, if there is any, for a process that only reads: it writes nothing.
+func (d *declaration) readable(ctx context.Context, in *store.Client) error {
+	d.mu.Lock()
+	known := d.checked || d.ensured != nil
+	d.mu.Unlock()
+	if known {
+		return nil
+	}
+	if err := d.check(ctx, in, nil); err != nil {
+		return err
+	}
+	_, there, err := in.LoadMeta(ctx, d.name)
+	d.mu.Lock()
+	d.checked = there
+	d.mu.Unlock()
+	return err
 }
 
 // ensure writes the stream's metadata, or checks that it says the same, and returns it.

@@ -175,8 +175,8 @@ type Row[V any] struct {
 }
 
 // Get returns the row of a key as it is committed, and whether there is one: none whose
-// time has come by Redis' clock. It blocks for a round trip; an error is that of Redis, of
-// the stream's metadata, or of the codec.
+// time has come by Redis' clock. It writes nothing, and blocks for a round trip; an error is
+// that of Redis, of the stream's metadata, or of the codec.
 func (t *Table[V]) Get(ctx context.Context, key string) (row V, ok bool, err error) {
 	if t.opts.Local {
 		return row, false, t.wrap(ErrLocal)
@@ -250,7 +250,7 @@ func (t *Table[V]) All(ctx context.Context) iter.Seq2[Row[V], error] {
 func (t *table) client(ctx context.Context) (*store.Client, error) {
 	c, err := t.of.app.redis()
 	if err == nil {
-		_, err = t.of.ready(ctx)
+		err = t.of.readable(ctx, c)
 	}
 	return c, err
 }

@@ -97,6 +97,9 @@ func TestATableIsWhatItWasDeclared(t *testing.T) {
 		if _, ok, err := reader.table.Get(t.Context(), "1"); ok || err != nil {
 			t.Errorf("a row of a table that no worker has had: %v, %v", ok, err)
 		}
+		if keys, err := rdb.Keys(t.Context(), "*").Result(); len(keys) > 0 || err != nil {
+			t.Errorf("to read wrote %q, %v", keys, err)
+		}
 		for _, partition := range []int{-1, 1} {
 			if _, _, err := reader.table.GetAt(t.Context(), partition, "1"); err == nil || !strings.Contains(err.Error(), "there is no partition") {
 				t.Errorf("a row of partition %d: %v", partition, err)

@@ -239,9 +239,12 @@ func (c ACL) keyRights() []Right {
 			rights = append(rights, keyRight(kind.Roles, "~", k.Pattern(key), "EVAL", "return 1", 1, key))
 		}
 	}
-	elsewhere := k.Other().Meta("doctor") // a stream that is there under the other names is refused
+	elsewhere, refused := k.Other().Meta("doctor"), keys.Everyone&^keys.Watch // a stream that is there under the other names
+	if _, is := c.extensions.Load(Tables); is {
+		refused = keys.Everyone // Table.Get is a watcher's
+	}
 	return append(rights,
-		keyRight(keys.Everyone&^keys.Watch, "%R~", k.Pattern(elsewhere), "EXISTS", elsewhere),
+		keyRight(refused, "%R~", k.Pattern(elsewhere), "EXISTS", elsewhere),
 		keyRight(keys.Work, "%R~", k.OldLeader(), "EXISTS", k.OldLeader()),
 		ruleRight(k.Rules(), "pause and resume"),
 		ruleRight(k.Blocks(), "block and unblock"),

@@ -58,11 +58,9 @@ func TestTablesNeedWhatIsDocumented(t *testing.T) {
 				}
 			}
 			counted()
-			for _, err := range table.All(t.Context()) {
-				if err != nil {
-					t.Error(err)
-				}
-			}
+			_, _, read := till(t, urlOf(server, "shop-watcher"), of)
+			readable(t, table)
+			readable(t, read)
 			run := func(role, want string, args ...string) {
 				t.Helper()
 				app, _, _ := till(t, urlOf(server, "shop-"+role), of)
@@ -85,6 +83,19 @@ func TestTablesNeedWhatIsDocumented(t *testing.T) {
 			}
 			run("operator", "orders/count removed", "processor", "rm", "orders/count", "--rows", "--yes") // with what is in its outbox
 		})
+	}
+}
+
+// readable reads rows of the table as a program does that only reads.
+func readable(t *testing.T, table *runnel.Table[int]) {
+	t.Helper()
+	if a, ok, err := table.Get(t.Context(), "a"); a != 2 || !ok || err != nil {
+		t.Errorf("row a is %d, %v, %v", a, ok, err)
+	}
+	for _, err := range table.All(t.Context()) {
+		if err != nil {
+			t.Error(err)
+		}
 	}
 }
 
