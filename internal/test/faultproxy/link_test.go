@@ -84,7 +84,7 @@ func TestCloseEndsTheProxy(t *testing.T) {
 		conn.Close()
 		t.Error("it still listens")
 	}
-	if err := c.Ping(brief(t)).Err(); err == nil {
+	if err := c.Ping(t.Context()).Err(); err == nil {
 		t.Error("a connection is still served")
 	}
 }

@@ -1,7 +1,6 @@
 package faultproxy
 
 import (
-	"context"
 	"errors"
 	"io"
 	"net"
@@ -23,7 +22,7 @@ const limit = 10 * time.Second
 func client(t *testing.T, addr string, protocol int) *redis.Client {
 	t.Helper()
 	c := redis.NewClient(&redis.Options{
-		Addr: addr, Protocol: protocol, MaxRetries: -1, ContextTimeoutEnabled: true, DisableIdentity: true, PoolSize: 1,
+		Addr: addr, Protocol: protocol, MaxRetries: -1, ReadTimeout: limit, DisableIdentity: true, PoolSize: 1,
 		MaintNotificationsConfig: &maintnotifications.Config{Mode: maintnotifications.ModeDisabled},
 	})
 	t.Cleanup(func() { _ = c.Close() })
@@ -37,11 +36,21 @@ func setup(t *testing.T) (*Proxy, *redis.Client, *redis.Client) {
 	return p, client(t, p.Addr(), 3), s.Client(t)
 }
 
-func brief(t *testing.T) context.Context {
+// begun makes a request, and returns where its error comes.
+func begun(request func() error) <-chan error {
+	result := make(chan error, 1)
+	go func() { result <- request() }()
+	return result
+}
+
+// unanswered fails the test if an answer comes soon.
+func unanswered(t *testing.T, result <-chan error) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
-	t.Cleanup(cancel)
-	return ctx
+	select {
+	case err := <-result:
+		t.Fatalf("it ended: %v", err)
+	case <-time.After(200 * time.Millisecond):
+	}
 }
 
 func TestActionsOnOneRequest(t *testing.T) {
@@ -49,14 +58,15 @@ func TestActionsOnOneRequest(t *testing.T) {
 		name    string
 		action  Action
 		carried bool // the request reached the server
-		fails   bool // the client saw an error
+		fails   bool // the client sees an error
+		silent  bool // it sees nothing
 	}{
-		{"close before", CloseBefore, false, true},
-		{"close after", CloseAfter, true, true},
-		{"reset", Reset, true, true},
-		{"swallow", Swallow, true, true},
-		{"delay", Delay(20 * time.Millisecond), true, false},
-		{"answer", Answer("-LOADING wait\r\n"), false, true},
+		{"close before", CloseBefore, false, true, false},
+		{"close after", CloseAfter, true, true, false},
+		{"reset", Reset, true, true, false},
+		{"swallow", Swallow, true, true, true},
+		{"delay", Delay(20 * time.Millisecond), true, false, false},
+		{"answer", Answer("-LOADING wait\r\n"), false, true, false},
 	}
 	for _, tc := range cases {
 		t.Run(tc.name, func(t *testing.T) {
@@ -65,11 +75,15 @@ func TestActionsOnOneRequest(t *testing.T) {
 			if err := c.Incr(t.Context(), "k").Err(); err != nil {
 				t.Fatalf("first INCR: %v", err)
 			}
-			err := c.Incr(brief(t), "k").Err()
-			if (err != nil) != tc.fails {
+			second := begun(func() error { return c.Incr(t.Context(), "k").Err() })
+			rule.Wait(t)
+			if tc.silent {
+				unanswered(t, second)
+				p.CutAll()
+			}
+			if err := <-second; (err != nil) != tc.fails {
 				t.Errorf("second INCR: %v, want an error: %v", err, tc.fails)
 			}
-			rule.Wait(t)
 			want := map[bool]string{false: "1", true: "2"}[tc.carried]
 			redistest.Eventually(t, "k = "+want, func() bool { return direct.Get(t.Context(), "k").Val() == want })
 			if err := c.Incr(t.Context(), "k").Err(); err != nil {
@@ -82,15 +96,15 @@ func TestActionsOnOneRequest(t *testing.T) {
 	}
 }
 
-// ask sends requests over a plain connection and returns what comes back until it closes or falls silent.
-func ask(t *testing.T, addr, requests string) (string, error) {
+// ask sends requests over a plain connection and returns what comes back until it closes, or until then.
+func ask(t *testing.T, addr, requests string, patience time.Duration) (string, error) {
 	t.Helper()
 	conn, err := net.Dial("tcp", addr)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer conn.Close()
-	_ = conn.SetDeadline(time.Now().Add(300 * time.Millisecond))
+	_ = conn.SetDeadline(time.Now().Add(patience))
 	_, _ = io.WriteString(conn, requests)
 	answer, err := io.ReadAll(conn)
 	return string(answer), err
@@ -113,7 +127,11 @@ func TestWhatTheClientSees(t *testing.T) {
 		t.Run(tc.name, func(t *testing.T) {
 			p, _, _ := setup(t)
 			p.On("INCR", 1).Do(tc.action)
-			answer, err := ask(t, p.Addr(), "INCR k\r\n")
+			patience := limit
+			if tc.err == os.ErrDeadlineExceeded {
+				patience = time.Second
+			}
+			answer, err := ask(t, p.Addr(), "INCR k\r\n", patience)
 			if answer != tc.answer || !errors.Is(err, tc.err) {
 				t.Errorf("answer %q, %v, want %q, %v", answer, err, tc.answer, tc.err)
 			}
@@ -135,11 +153,13 @@ func TestHeldRequestOutlivesItsClient(t *testing.T) {
 			payload := strings.Repeat("x", 3<<20)
 			rule := p.On("SET", 1).Containing("held").Do(Hold)
 			c.Set(t.Context(), "other", "v", 0)
-			if err := c.Set(brief(t), "held", payload, 0).Err(); err == nil {
+			held := begun(func() error { return c.Set(t.Context(), "held", payload, 0).Err() })
+			rule.Wait(t)
+			unanswered(t, held)
+			tc.end(p, c)
+			if err := <-held; err == nil {
 				t.Error("a held request was answered")
 			}
-			rule.Wait(t)
-			tc.end(p, c)
 			if n := direct.Exists(t.Context(), "held").Val(); n != 0 {
 				t.Fatal("the request reached the server before its release")
 			}
@@ -216,7 +236,7 @@ func TestRepliesMatchWithinPipelines(t *testing.T) {
 			direct.Set(t.Context(), "k", 40, 0)
 			rule := p.On("INCR", 3).Do(CloseAfter)
 			round := "HGETALL h\r\nEVAL \"return {1,{false,'x'},{}}\" 0\r\nINCR k\r\nHGETALL none\r\n"
-			got, _ := ask(t, p.Addr(), tc.hello+strings.Repeat(round, 5))
+			got, _ := ask(t, p.Addr(), tc.hello+strings.Repeat(round, 5), limit)
 			rule.Wait(t)
 			if n := strings.Count(got, "*3\r\n:1\r\n*2\r\n"); n != 3 {
 				t.Errorf("%d nested replies, want 3: %q", n, got)

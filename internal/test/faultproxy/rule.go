@@ -138,12 +138,12 @@ func (r *Rule) Fired() <-chan struct{} { return r.fired }
 
 func (r *Rule) fire() { r.firedOnce.Do(func() { close(r.fired) }) }
 
-// Wait returns when the rule has fired. It ends the test when that takes longer than ten seconds.
+// Wait returns when the rule has fired. It ends the test when that takes longer than a minute.
 func (r *Rule) Wait(t testing.TB) {
 	t.Helper()
 	select {
 	case <-r.fired:
-	case <-time.After(10 * time.Second):
+	case <-time.After(time.Minute):
 		t.Fatalf("fault proxy: request %d of %s did not come", r.n, r.command)
 	}
 }
