@@ -87,7 +87,7 @@ PROMISES := ./internal/test/conformance ./internal/test/cluster
 OTHERS     := ./internal/store ./internal/stage ./internal/schedule ./internal/webhook ./internal/delivery ./internal/inspect ./internal/sets ./internal/schedulers ./internal/buses ./examples ./internal/cron ./internal/jobs ./internal/test/binary ./internal/test/exact ./internal/test/model ./internal/test/slow
 SEQUENTIAL := internal/test/security examples/basic examples/fanout examples/outbox examples/telemetry examples/testing internal/entryid internal/keys internal/rules python internal/test/corpus internal/test/house internal/test/mutants scripts/recording
 # Those that take longest come first: else the last one runs alone at the end.
-LONGEST    := ./runneltest ./webhook ./schedule ./stage ./internal/redisconn
+LONGEST    := ./webhook . ./runneltest ./schedule ./stage ./internal/redisconn
 RACED       = $$($(GO) list $(LONGEST) ./... | awk '!seen[$$0]++' | grep -v $(patsubst %,-e '/%$$',$(SEQUENTIAL) $(OTHERS:./%=%) $(SUITES:./%=%) $(ALONE:./%=%)))
 
 # Single tests of raced packages that stay out of the race detector: see tier.Sequential.

@@ -75,7 +75,7 @@ func (a *App) Name() string { return a.name }
 // finish their iteration, acks are flushed, partitions are handed over.
 //
 // Run blocks. It returns nil after a clean drain, never ctx's own error. It returns an
-// error if Redis is out of reach for the first 5 s (later Run retries forever), if a
+// error if Redis is out of reach for 5 s at the start (later Run retries forever), if a
 // processor halts, if the metadata of a stream differs, or if a function does not return
 // within Grace and one more second after ctx ended (the error names its partitions). It
 // returns ErrRunning if another Run of the app is running. It installs no signal
@@ -139,13 +139,13 @@ func (a *App) workerConfig(o *Options, logger *slog.Logger, names []string) (*wo
 	return &worker.Config{
 		App: a.name, Worker: o.WorkerName, Client: client, Logger: logger,
 		Processors: procs, Tasks: tasks, LeaderPoll: o.LeaderPoll, TimeZone: o.TimeZone, Grace: max(inherited.Grace, 0), Latencies: latencies,
-		Ensure: func(ctx context.Context) error { return a.ensure(ctx, logger) },
+		Ensure: func(ctx context.Context, step worker.Step) error { return a.ensure(ctx, logger, step) },
 	}, nil
 }
 
 // ensure writes or checks the metadata of every stream; it writes none before all are
 // checked. It logs what the processors leave out that it says of them.
-func (a *App) ensure(ctx context.Context, logger *slog.Logger) error {
+func (a *App) ensure(ctx context.Context, logger *slog.Logger, step worker.Step) error {
 	a.mu.Lock()
 	streams := maps.Clone(a.streams)
 	registered := map[string][]string{}
@@ -159,17 +159,22 @@ func (a *App) ensure(ctx context.Context, logger *slog.Logger) error {
 	}
 	var errs []error
 	for _, name := range sortedKeys(streams) {
-		errs = append(errs, streams[name].check(ctx, client, registered[name]))
+		errs = append(errs, step(ctx, func(ctx context.Context) error { return streams[name].check(ctx, client, registered[name]) }))
 	}
 	if err := errors.Join(errs...); err != nil {
 		return err
 	}
 	for _, name := range sortedKeys(streams) {
-		meta, err := streams[name].ensure(ctx, client, registered[name])
+		err := step(ctx, func(ctx context.Context) error {
+			meta, err := streams[name].ensure(ctx, client, registered[name])
+			if err == nil {
+				streams[name].warn(logger, meta, registered[name])
+			}
+			return err
+		})
 		if err != nil {
 			return err
 		}
-		streams[name].warn(logger, meta, registered[name])
 	}
 	return nil
 }

@@ -83,7 +83,7 @@ func wideRig(t *testing.T, byPosition bool, fn func(r *wideRun)) {
 		p.Consume = r.consume
 		r.w = New(&Config{
 			App: "app", Worker: "w", Client: client, Logger: quiet, TimeZone: time.UTC, LeaderPoll: time.Second,
-			Ensure: func(context.Context) error { return nil }, Processors: []*Processor{p},
+			Ensure: func(context.Context, Step) error { return nil }, Processors: []*Processor{p},
 		})
 		ctx, cancel := context.WithCancel(t.Context())
 		result := make(chan error, 1)

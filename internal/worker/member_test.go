@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/runnel-go/runnel/internal/embedded"
+	"github.com/runnel-go/runnel/internal/monotime"
 	"github.com/runnel-go/runnel/internal/store"
 )
 
@@ -75,12 +76,14 @@ func TestStartReturnsTheErrorBeforeItsTimeIsUp(t *testing.T) {
 		inBubble(t, func(t *testing.T, srv *embedded.Server) {
 			w := taskWorker(t, srv, "w", quiet)
 			tries := 0
-			w.cfg.Ensure = func(ctx context.Context) error {
-				if tries++; firstFails && tries == 1 {
-					return reason
-				}
-				<-ctx.Done()
-				return ctx.Err()
+			w.cfg.Ensure = func(ctx context.Context, step Step) error {
+				return step(ctx, func(ctx context.Context) error {
+					if tries++; firstFails && tries == 1 {
+						return reason
+					}
+					<-ctx.Done()
+					return ctx.Err()
+				})
 			}
 			want := context.DeadlineExceeded
 			if firstFails {
@@ -88,6 +91,40 @@ func TestStartReturnsTheErrorBeforeItsTimeIsUp(t *testing.T) {
 			}
 			if err := w.Run(t.Context()); err != want {
 				t.Errorf("got %v after %d tries, want %v", err, tries, want)
+			}
+		})
+	}
+}
+
+// A start may take long where much is to be asked, but no longer than its patience where it comes no further.
+func TestAStartMayTakeLongButNotStandStill(t *testing.T) {
+	refused := errors.New("refused")
+	for _, tt := range []struct {
+		what        string
+		last        error // of the step behind ten slow ones
+		want        error
+		least, most time.Duration
+	}{
+		{"many slow steps", refused, refused, 20 * time.Second, 21 * time.Second},
+		{"then one that breaks off", io.EOF, io.EOF, 25 * time.Second, 31 * time.Second},
+	} {
+		inBubble(t, func(t *testing.T, srv *embedded.Server) {
+			w := taskWorker(t, srv, "w", quiet)
+			slow := 2 * time.Second
+			w.cfg.Ensure = func(ctx context.Context, step Step) error {
+				for range 10 {
+					err := step(ctx, func(ctx context.Context) error { monotime.Sleep(ctx, slow); return ctx.Err() })
+					if err != nil {
+						return err
+					}
+				}
+				slow = 0 // in the tries that follow
+				return step(ctx, func(context.Context) error { return tt.last })
+			}
+			began := time.Now()
+			err := w.Run(t.Context())
+			if took := time.Since(began); !errors.Is(err, tt.want) || took < tt.least || took > tt.most {
+				t.Errorf("%s: %v after %v", tt.what, err, took)
 			}
 		})
 	}

@@ -75,7 +75,7 @@ func inRig(t *testing.T, before func(r *rig, n int), fn func(r *rig)) {
 		}
 		r.w = New(&Config{
 			App: "app", Worker: "w", Client: client, Logger: quiet, TimeZone: time.UTC, LeaderPoll: time.Second,
-			Ensure: func(context.Context) error { return nil }, Processors: []*Processor{p},
+			Ensure: func(context.Context, Step) error { return nil }, Processors: []*Processor{p},
 		})
 		ctx, cancel := context.WithCancel(t.Context())
 		result := make(chan error, 1)

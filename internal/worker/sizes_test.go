@@ -99,7 +99,7 @@ func reads(t *testing.T, partitions, want int, prefetch int64, before func(*redi
 	}
 	w := New(&Config{
 		App: "app", Worker: "w", Client: client, Logger: quiet, TimeZone: time.UTC, LeaderPoll: time.Second,
-		Ensure: func(context.Context) error { return nil }, Processors: []*Processor{p},
+		Ensure: func(context.Context, Step) error { return nil }, Processors: []*Processor{p},
 	})
 	ctx, cancel := context.WithCancel(t.Context())
 	result := make(chan error, 1)

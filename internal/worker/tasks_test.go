@@ -23,7 +23,7 @@ func taskWorker(t *testing.T, srv *embedded.Server, name string, log *slog.Logge
 	_, client := open(t, srv)
 	return New(&Config{
 		App: "app", Worker: name, Client: client, Logger: log, Tasks: tasks, LeaderPoll: 4 * time.Second, TimeZone: time.UTC,
-		Ensure: func(context.Context) error { return nil },
+		Ensure: func(context.Context, Step) error { return nil },
 	})
 }
 

@@ -95,7 +95,7 @@ func (t *trimmer) trimStream(ctx context.Context, stream string, set []*partitio
 		if !slices.Contains(meta.Processors, p.keys.Processor) {
 			// The processor was removed during the start: nothing may be trimmed before it is
 			// registered again.
-			if err := t.w.cfg.Ensure(ctx); err != nil {
+			if err := t.w.cfg.Ensure(ctx, AtOnce); err != nil {
 				return err
 			}
 			meta.Processors = append(meta.Processors, p.keys.Processor)

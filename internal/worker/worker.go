@@ -55,7 +55,7 @@ import (
 	"github.com/runnel-go/runnel/rebalance"
 )
 
-// startPatience is how long Redis may be out of reach at the start.
+// startPatience is how long Redis may be out of reach at the start, and for one step of it.
 const startPatience = 5 * time.Second
 
 // A Config configures a Worker.
@@ -69,9 +69,15 @@ type Config struct {
 	TimeZone    *time.Location
 	Grace       time.Duration // of tasks, at shutdown
 	Latencies   bool          // measure them
-	// Ensure writes or checks the metadata of all streams.
-	Ensure func(context.Context) error
+	// Ensure writes or checks the metadata of all streams, each in steps of its own.
+	Ensure func(context.Context, Step) error
 }
+
+// A Step runs a part of what has several. It bounds the time of each, or none as AtOnce does.
+type Step func(ctx context.Context, part func(context.Context) error) error
+
+// AtOnce is the Step that does nothing else.
+func AtOnce(ctx context.Context, part func(context.Context) error) error { return part(ctx) }
 
 // A Worker runs once.
 type Worker struct {
@@ -182,35 +188,45 @@ func (w *Worker) haltErr() error {
 // stopping reports whether partitions are given up because the worker ends.
 func (w *Worker) stopping() bool { return w.running.Err() != nil }
 
-// connect checks the server and the metadata. It retries for all of startPatience while the server is
-// unreachable, or breaks off at any of that: a failover may end just before. A try cut off by the deadline has no
-// other error, so connect returns the error of the try before it.
+// connect checks the server and the metadata, which takes its time for many streams on a slow link. It tries all of that again
+// while the server is unreachable, or breaks off at any of it: a failover may end just before. It gives up when for all of
+// startPatience it came no further. A try cut off by the deadline has no other error, so connect returns the error of the try
+// before it.
 func (w *Worker) connect(ctx context.Context) error {
-	dctx, cancel := context.WithTimeout(ctx, startPatience)
-	defer cancel()
 	var before error
+	furthest, since := 0, monotime.Now()
+	left := func() time.Duration { return startPatience - time.Duration(monotime.Now()-since) }
 	for {
-		err := w.try(dctx)
+		steps := 0
+		err := w.try(ctx, func(ctx context.Context, part func(context.Context) error) error {
+			ctx, cancel := context.WithTimeout(ctx, left())
+			defer cancel()
+			err := part(ctx)
+			if steps++; steps > furthest && !redisconn.Unavailable(err) {
+				furthest, since = steps, monotime.Now()
+			}
+			return err
+		})
 		switch {
 		case err == nil || !redisconn.Unavailable(err):
 			return err
-		case before == nil || dctx.Err() == nil:
+		case before == nil || left() > 0:
 			before = err
 		}
-		if !monotime.Sleep(dctx, 200*time.Millisecond) {
+		if pause := min(200*time.Millisecond, left()); pause <= 0 || !monotime.Sleep(ctx, pause) {
 			return cmp.Or(ctx.Err(), before)
 		}
 	}
 }
 
 // try checks once the server, the rights and the metadata.
-func (w *Worker) try(ctx context.Context) error {
-	err := w.client.Check(ctx)
+func (w *Worker) try(ctx context.Context, step Step) error {
+	err := step(ctx, w.client.Check)
 	if err == nil {
-		err = w.client.CheckRights(ctx, keys.Work)
+		err = step(ctx, func(ctx context.Context) error { return w.client.CheckRights(ctx, keys.Work) })
 	}
 	if err == nil {
-		err = w.cfg.Ensure(ctx)
+		err = w.cfg.Ensure(ctx, step)
 	}
 	return err
 }
@@ -219,7 +235,7 @@ func (w *Worker) try(ctx context.Context) error {
 // server has forgotten the metadata. Errors of other streams do not matter.
 func (w *Worker) ensure(ctx context.Context, stream string, t *outage.Outage) error {
 	for ctx.Err() == nil {
-		err := w.cfg.Ensure(ctx)
+		err := w.cfg.Ensure(ctx, AtOnce)
 		var conflict *store.MetaConflictError
 		var python *rebalance.PythonError
 		switch {
