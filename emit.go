@@ -19,7 +19,8 @@ var ErrNotAtomic = errors.New("the context is of no iteration of an Atomic proce
 // the stream's metadata at the first call. A partition that is full delays the commit until
 // it has room, whatever Overflow says but OverflowDropOldest; the event's own stream never
 // does. It returns ErrNotAtomic, or the error of a record that cannot be encoded; then
-// nothing of the call is emitted. It may be called concurrently within the iteration.
+// nothing of the call is emitted. It may be called concurrently within the iteration, and only within
+// it: what a goroutine emits that the iteration did not wait for comes with a later one, or is refused.
 //
 // With the key layout of Redis Cluster a partition with another number than the event's
 // lies in another slot, which no step can write together with this one. The record is then

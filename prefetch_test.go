@@ -18,6 +18,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/runnel-go/runnel"
+	"github.com/runnel-go/runnel/internal/test/faultproxy"
 	"github.com/runnel-go/runnel/internal/test/redistest"
 )
 
@@ -170,5 +171,33 @@ func TestAPartitionNearItsBytesStarvesNoOther(t *testing.T) {
 	cancel()
 	if err := <-result; err != nil {
 		t.Error(err)
+	}
+}
+
+// A partition that is busy beside idle ones is read in large pieces: what these would take does not bound it.
+func TestABusyPartitionBesideIdleOnesIsReadInLargePieces(t *testing.T) {
+	const events = 20_000
+	for command, reads := range map[string]runnel.Reads{"XREADGROUP": runnel.ByGroup, "XREAD": runnel.ByPosition} {
+		t.Run(command, func(t *testing.T) {
+			proxy := faultproxy.Start(t, redistest.Start(t).Addr())
+			app := runnel.New("contract", &runnel.Options{RedisURL: "redis://" + proxy.Addr(), Logger: slog.New(slog.DiscardHandler)})
+			defer app.Close()
+			s := runnel.NewStream(app, "items", keyOfItem, &runnel.StreamOptions{Partitions: 16})
+			var done atomic.Int64
+			s.Process("p", runnel.Each(func(context.Context, *runnel.Event, item) error { done.Add(1); return nil }), &runnel.ProcessorOptions{Reads: reads})
+			for range events / 1000 {
+				if err := s.Send(t.Context(), make([]item, 1000)...); err != nil {
+					t.Fatal(err)
+				}
+			}
+			stop := running(t, app)
+			redistest.Eventually(t, "all are processed", func() bool { return done.Load() == events })
+			stop()
+			n := proxy.Hits(command)
+			t.Logf("%d reads of %d events", n, events)
+			if n > events/50 {
+				t.Errorf("%d reads of %d events", n, events)
+			}
+		})
 	}
 }

@@ -123,11 +123,12 @@ type reader struct {
 	sight       sight
 	settling    *outage.Outage // of reads of unknown outcome
 
-	from    int  // index of the partition whose turn it is
-	partial bool // the read under way leaves some out
-	quiet   int  // so many were asked in a row, and had nothing
-	again   int  // so many reads in a row of those in more
-	full    int  // so many reads in a row brought all that they asked for of a partition
+	from    int   // index of the partition whose turn it is
+	partial bool  // the read under way leaves some out
+	quiet   int   // so many were asked in a row, and had nothing
+	again   int   // so many reads in a row of those in more
+	others  int64 // when the last other one began, by monotime
+	full    int   // so many reads in a row brought all that they asked for of a partition
 
 	mu         sync.Mutex
 	more       map[*partition]bool // returned all that they were asked for

@@ -2,17 +2,22 @@ package worker
 
 import (
 	"slices"
+	"time"
 
 	"github.com/runnel-go/runnel/internal/monotime"
 )
 
-// readsOfMore are how many reads in a row may leave out the partitions that had no more.
-const readsOfMore = 8
+const (
+	// readsOfMore are how many reads in a row may leave out the partitions that had no more, and othersWait is for how long they
+	// may, by more than one.
+	readsOfMore = 8
+	othersWait  = 10 * time.Millisecond
+)
 
 // next chooses the next read: the history of a partition that is behind, else every partition
 // with room, and of each at most the room of the fullest. If that is too much for one read,
-// next takes some of the partitions, in turn, or less of each. Then partitions that had more are
-// read by themselves, some at a time and more of each, and the rest now and then.
+// next takes some of the partitions, in turn, or less of each. Where partitions that had more would get less
+// than they have room for, they are read by themselves, some at a time, and the rest now and then.
 func (r *reader) next() (set []*partition, logs []string, count int, behind *partition) {
 	now := monotime.Now()
 	size, target := r.f.sizes.largest(now), int(r.f.target.Load())
@@ -39,17 +44,18 @@ func (r *reader) next() (set []*partition, logs []string, count int, behind *par
 	}
 	count = min(moreCount, restCount)
 	each, most := r.f.sizes.perRead(size, count, len(set))
+	late := r.again > 0 && now-r.others > int64(othersWait)
 	switch r.again++; {
-	case each == count || most < len(set) || len(more) == 0:
-		r.again = 0
+	case len(more) == 0 || most < len(set) || each == moreCount:
+		r.again, r.others = 0, now
 		// One read blocks for all partitions once none of them had anything.
 		r.partial = most < len(set) && r.quiet < len(set)
-	case r.again <= readsOfMore || len(rest) == 0:
+	case r.again <= readsOfMore && !late || len(rest) == 0:
 		each, most = r.f.sizes.perReadOfMore(size, moreCount, len(more))
 		most = min(most, len(more))
 		r.partial, set = true, more
 	default:
-		r.again = 0
+		r.again, r.others = 0, now
 		each, most = r.f.sizes.perRead(size, restCount, len(rest))
 		r.partial, set = true, rest
 	}
