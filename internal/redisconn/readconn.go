@@ -23,6 +23,7 @@ type readConn struct {
 	tail    bool          // commands have no effect, and end with their contexts
 	release func()        // of the last command's context; only the goroutine that runs commands uses it
 	made    *atomic.Int64 // connections
+	most    atomic.Int64  // a time.Duration: what the last command has, once it is connected
 
 	mu       sync.Mutex
 	cur      *trackedConn // the connection last written to
@@ -85,10 +86,12 @@ func (l *readConn) run(ctx context.Context, block time.Duration, consumes bool, 
 	}
 }
 
-// within runs a command until it ends, the time is over or, for a tail, ctx ends.
+// within runs a command until it ends, the time is over or, for a tail, ctx ends. A connection that it needs first has
+// connectMargin on top.
 func (l *readConn) within(ctx context.Context, most time.Duration, command func(context.Context) error) error {
 	// The connection gets no deadline from ctx: it would pass before the end of ctx is seen.
-	limited, cancel := context.WithTimeout(context.WithoutCancel(ctx), most)
+	limited, cancel := context.WithTimeout(context.WithoutCancel(ctx), most+connectMargin)
+	l.most.Store(int64(most))
 	l.release() // and not when a command ends: what it has brought is waited for
 	l.release = cancel
 	if !l.tail {
@@ -233,6 +236,14 @@ func (c *trackedConn) Write(b []byte) (int, error) {
 	return n, err
 }
 
+// SetReadDeadline keeps the time that a connection takes to come about from those who wait for a reply over it.
+func (c *trackedConn) SetReadDeadline(at time.Time) error {
+	if latest := time.Now().Add(time.Duration(c.l.most.Load())); at.IsZero() || at.After(latest) {
+		at = latest
+	}
+	return c.Conn.SetReadDeadline(at)
+}
+
 func (c *trackedConn) Read(b []byte) (int, error) {
 	c.l.mu.Lock()
 	answered := c.answered
@@ -292,8 +303,13 @@ func identityOf(ctx context.Context, cn *redis.Conn) (id connID, err error) {
 		if addr, ok := strings.CutPrefix(field, "addr="); ok {
 			id.addr = addr
 		}
+		if number, ok := strings.CutPrefix(field, "id="); ok {
+			id.number, _ = strconv.ParseInt(number, 10, 64)
+		}
 	}
-	id.number, err = cn.ClientID(ctx).Result()
+	if id.number == 0 { // the server, or the user's rights, tell this alone
+		id.number, err = cn.ClientID(ctx).Result()
+	}
 	return id, err
 }
 

@@ -101,3 +101,47 @@ func TestALongReplyIsAwaitedWhileItKeepsComing(t *testing.T) {
 		}
 	})
 }
+
+// A farConn is half a second away, and loses all requests while lost is set.
+type farConn struct {
+	net.Conn
+	lost *atomic.Bool
+}
+
+func (c farConn) Write(b []byte) (int, error) {
+	if c.lost.Load() {
+		return len(b), nil
+	}
+	time.Sleep(500 * time.Millisecond)
+	return c.Conn.Write(b)
+}
+
+// Reads come about over a long way: a connection has its own time to come about, and no reply is awaited longer for that.
+func TestAConnectionOverALongWay(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := embedded.New()
+		defer s.Close()
+		lost := new(atomic.Bool)
+		far := redis.NewClient(&redis.Options{Addr: s.Addr(), Dialer: func(ctx context.Context, network, addr string) (net.Conn, error) {
+			nc, err := s.Dial(ctx, network, addr)
+			return farConn{nc, lost}, err
+		}})
+		defer far.Close()
+		c, err := Open(Options{Redis: far, Keys: example})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer c.Close()
+		r := c.NewReader()
+		defer r.Close()
+		if _, err := r.Follow(t.Context(), []string{"log"}, []string{"$"}, 1, 0); err != nil {
+			t.Fatalf("the first read: %v", err)
+		}
+		begin := time.Now()
+		lost.Store(true)
+		_, err = r.Follow(t.Context(), []string{"log"}, []string{"$"}, 1, 0)
+		if took := time.Since(begin); err == nil || took != readMargin {
+			t.Errorf("a read without a reply: %v after %v", err, took)
+		}
+	})
+}

@@ -18,6 +18,9 @@ import (
 // the server to block, and from then on for each further part of the reply.
 const readMargin = time.Second
 
+// connectMargin is what a read takes longer, at most, that needs a connection first: five round trips, or more with TLS.
+const connectMargin = 2 * time.Second
+
 // readBuffer is the size of a reader's buffer: a large reply then comes in fewer pieces,
 // each of which wakes the reader.
 const readBuffer = 128 << 10
