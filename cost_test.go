@@ -55,7 +55,7 @@ func TestRequestsPerThousandEvents(t *testing.T) {
 			}
 			reads, acks := counter.ByName()["XREADGROUP"], counter.ByName()["XACK"]
 			t.Logf("%d reads, %d acks, %d requests, %d round trips", reads, acks, counter.Total(), counter.RoundTrips())
-			if most := 200 + 4*events/min(128*partitions, 8192); reads > most {
+			if most := 400 + 4*events/min(128*partitions, 8192); reads > most {
 				t.Errorf("%d reads for %d events, want at most %d", reads, events, most)
 			}
 			most := events / 50 // a request acks what one read brought of a partition

@@ -1,12 +1,15 @@
-// A slow test that stays out of the race detector runs where the Makefile names it, and nowhere else.
+// A test that is slow, or needs a server, and stays out of the race detector runs where the Makefile names it or its package,
+// and nowhere else.
 
 package house_test
 
 import (
 	"go/ast"
 	"os"
+	"path"
 	"regexp"
 	"slices"
+	"strings"
 	"testing"
 )
 
@@ -16,6 +19,7 @@ func TestMakefileNamesSlowTestsThatAreNotRaced(t *testing.T) {
 		t.Fatal(err)
 	}
 	named := regexp.MustCompile(`\bTest\w+`).FindAllString(string(makefile), -1)
+	packages := strings.Fields(regexp.MustCompile(`(?m)^OTHERS +:= (.*)$`).FindStringSubmatch(string(makefile))[1])
 	found := 0
 	for _, s := range sources(t) {
 		for _, d := range s.file.Decls {
@@ -23,9 +27,9 @@ func TestMakefileNamesSlowTestsThatAreNotRaced(t *testing.T) {
 			if !ok || !s.test() {
 				continue
 			}
-			if calls := tiersOf(f); calls["Slow"] && calls["Sequential"] {
+			if calls := tiersOf(f); calls["Sequential"] && (calls["Slow"] || calls["Server"] || calls["Start"]) {
 				found++
-				if !slices.Contains(named, f.Name.Name) {
+				if !slices.Contains(named, f.Name.Name) && !slices.Contains(packages, "./"+path.Dir(s.path)) {
 					t.Errorf("%s: the Makefile does not name %s, which tier.Sequential keeps from the race detector", s.path, f.Name.Name)
 				}
 			}
@@ -36,12 +40,12 @@ func TestMakefileNamesSlowTestsThatAreNotRaced(t *testing.T) {
 	}
 }
 
-// tiersOf are the functions of package tier that a test calls.
+// tiersOf are the functions of packages tier and redistest that a test calls.
 func tiersOf(f *ast.FuncDecl) map[string]bool {
 	calls := map[string]bool{}
 	ast.Inspect(f, func(n ast.Node) bool {
 		if s, ok := n.(*ast.SelectorExpr); ok {
-			if x, ok := s.X.(*ast.Ident); ok && x.Name == "tier" {
+			if x, ok := s.X.(*ast.Ident); ok && (x.Name == "tier" || x.Name == "redistest") {
 				calls[s.Sel.Name] = true
 			}
 		}
