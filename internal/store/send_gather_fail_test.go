@@ -54,7 +54,7 @@ func TestASharedRoundTripWithoutAnAnswer(t *testing.T) {
 		c := e.crowded()
 		began := time.Now()
 		var out []<-chan []Appended
-		wants := []time.Duration{300 * time.Millisecond, 2700 * time.Millisecond, 1500 * time.Millisecond}
+		wants := []time.Duration{300 * time.Millisecond, 4500 * time.Millisecond, 2400 * time.Millisecond}
 		for i, d := range wants {
 			ctx, cancel := context.WithTimeout(e.ctx(), d)
 			defer cancel()
