@@ -175,8 +175,8 @@ type Row[V any] struct {
 }
 
 // Get returns the row of a key as it is committed, and whether there is one: none whose
-// time has come by Redis' clock. It writes nothing, and blocks for a round trip; an error is
-// that of Redis, of the stream's metadata, or of the codec.
+// time has come by Redis' clock. It writes nothing, and blocks for a round trip, or for a few
+// until the stream's metadata is known; an error is that of Redis, of these, or of the codec.
 func (t *Table[V]) Get(ctx context.Context, key string) (row V, ok bool, err error) {
 	if t.opts.Local {
 		return row, false, t.wrap(ErrLocal)

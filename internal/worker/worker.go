@@ -55,7 +55,7 @@ import (
 	"github.com/runnel-go/runnel/rebalance"
 )
 
-// startPatience is how long Redis may be out of reach at the start, and for one step of it.
+// startPatience is how long Redis may be out of reach at the start, and how long one step of it may take.
 const startPatience = 5 * time.Second
 
 // A Config configures a Worker.
@@ -73,10 +73,10 @@ type Config struct {
 	Ensure func(context.Context, Step) error
 }
 
-// A Step runs a part of what has several. It bounds the time of each, or none as AtOnce does.
+// A Step runs one part of a task that has several, and may bound its time.
 type Step func(ctx context.Context, part func(context.Context) error) error
 
-// AtOnce is the Step that does nothing else.
+// AtOnce is the Step without a bound.
 func AtOnce(ctx context.Context, part func(context.Context) error) error { return part(ctx) }
 
 // A Worker runs once.
